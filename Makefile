@@ -1,0 +1,53 @@
+# Every target makes what it needs first: `make test` on a fresh clone is enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install java test unit spark fuzz check format demo bench-plan clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(INSTALLED) ## make the virtual environment and compile the kernels
+
+$(INSTALLED): pyproject.toml scripts/venv.sh
+	@bash scripts/venv.sh "$(PYTHON)" "$(VENV)"
+	@touch $(INSTALLED)
+
+java: ## check that Java 17 is there
+	@bash scripts/java.sh
+
+test: $(INSTALLED) java ## all tests: pure ones in seconds, Spark ones after them
+	$(BIN)/pytest
+
+unit: $(INSTALLED) ## the pure tests only; they need no Java
+	$(BIN)/pytest -m "not spark"
+
+spark: $(INSTALLED) java ## the Spark tests only
+	$(BIN)/pytest -m spark
+
+fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
+	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark" tests/migration
+
+check: $(INSTALLED) ## lint, format, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## rewrite the code in the house format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+demo: $(INSTALLED) java ## plan, compare and schedule a migration, with a picture
+	$(BIN)/python -m examples.planning_tour
+
+bench-plan: $(INSTALLED) ## how long planning takes, and how that grows
+	$(BIN)/python -m benchmarks.planning
+
+clean: ## remove what make made
+	rm -rf $(VENV) build dist benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,26 @@
+"""`python -m migration` compiles every kernel into the cache, so that no later process has to."""
+
+import time
+
+import numpy as np
+
+from migration import AdditiveTerms, AdditiveValue, Assignment, Workload, kernel_info, plan, plan_sequence
+
+
+def main() -> None:
+    began = time.perf_counter()
+    workload, current = Workload.uniform(8), Assignment.even(8, 2)
+    plan(current, 3, workload)
+    plan(current, 1, workload, leaving=["node-1"])
+    terms = AdditiveTerms(boundary=np.zeros(9), interval=np.zeros((9, 9)))
+    plan(current, 3, workload, strategy="mtm", value=AdditiveValue({3: terms}))
+    plan_sequence(current, [3, 2], workload)
+    kernel = kernel_info()
+    print(
+        f"{kernel.name}, ready in {time.perf_counter() - began:.1f} s"
+        + (f", cached in {kernel.cache}" if kernel.cache else "")
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The planners' inner loops: compiled where numba is installed, plain NumPy where it is not.
+
+Chosen once, at import. `ELASTIC_KERNEL=numpy` asks for the NumPy version although numba is there.
+Both take prefix sums and boundaries and know nothing of nodes; both give identical results.
+"""
+
+import logging
+import os
+from typing import NamedTuple
+
+from migration.kernels.shared import Floats, Ints
+
+_log = logging.getLogger(__name__)
+
+
+class KernelInfo(NamedTuple):
+    """Which kernels this process uses, and where their compiled code is kept (empty if nothing is compiled)."""
+
+    name: str
+    cache: str
+
+
+if os.environ.get("ELASTIC_KERNEL", "") != "numpy":
+    try:
+        from migration.kernels import compiled as _chosen
+    except ImportError as cause:
+        from migration.kernels import vectorised as _chosen  # type: ignore[no-redef]
+
+        _log.info("numba is not available (%s); planning uses NumPy. Install spark-elastic[fast] for speed.", cause)
+else:
+    from migration.kernels import vectorised as _chosen  # type: ignore[no-redef]
+
+partition = _chosen.partition
+best_gains = _chosen.best_gains
+match = _chosen.match
+cheapest_sources = _chosen.cheapest_sources
+undominated = _chosen.undominated
+
+
+def kernel_info() -> KernelInfo:
+    """What `elastic --version` prints."""
+    stats = getattr(partition, "stats", None)
+    return KernelInfo(_chosen.NAME, getattr(stats, "cache_path", "") or "")
+
+
+__all__ = [
+    "Floats",
+    "Ints",
+    "KernelInfo",
+    "best_gains",
+    "cheapest_sources",
+    "kernel_info",
+    "match",
+    "partition",
+    "undominated",
+]

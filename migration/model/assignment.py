@@ -1,0 +1,132 @@
+"""The assignment of interval routing: every node owns one contiguous interval of tasks."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index, sub
+from typing import Any, ClassVar, Self
+
+from migration.errors import InvalidAssignment
+from migration.model.ownership import Ownership, Run, checked_names, covering, runs_from_dict
+from migration.model.workload import Workload
+
+
+@dataclass(frozen=True)
+class Assignment(Ownership):
+    """Node i owns tasks [boundaries[i], boundaries[i+1]).
+
+    Invariant, checked here once: `boundaries` rises from 0 to m and has one entry more than `nodes`, so every
+    task has exactly one owner. Equal neighbours mean an idle node. Immutable, hashable, O(n) space.
+    """
+
+    kind: ClassVar[str] = "intervals"
+    nodes: tuple[str, ...]
+    boundaries: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        nodes = checked_names(self.nodes)
+        try:
+            boundaries = tuple(map(index, self.boundaries))
+        except TypeError as cause:
+            raise InvalidAssignment(f"boundaries {self.boundaries!r} are not whole numbers.") from cause
+        if len(boundaries) != len(nodes) + 1:
+            raise InvalidAssignment(
+                f"{len(nodes)} nodes need {len(nodes) + 1} boundaries, not {len(boundaries)}. "
+                "Start at 0 and end at the number of tasks."
+            )
+        if boundaries[0] != 0 or boundaries[-1] < 1 or sorted(boundaries) != list(boundaries):
+            raise InvalidAssignment(f"boundaries {boundaries} do not rise from 0 to the number of tasks. Sort them.")
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "boundaries", boundaries)
+
+    @classmethod
+    def of(cls, intervals: Mapping[str, tuple[int, int]]) -> Self:
+        """From an interval [start, stop) per node; the number of tasks is the largest stop.
+
+        Idle nodes (start == stop) keep their place among the others.
+        """
+        tasks = max((stop for _, stop in intervals.values()), default=0)
+        runs = [Run(start, stop, node) for node, (start, stop) in intervals.items()]
+        covering(tasks, runs)
+        ordered = sorted(runs, key=lambda run: (run.start, run.stop))
+        return cls(tuple(run.node for run in ordered), (*(run.start for run in ordered), tasks))
+
+    @classmethod
+    def of_lengths(cls, lengths: Sequence[int], nodes: Sequence[str] | None = None) -> Self:
+        """From the number of tasks of every node, left to right, as the papers write partitions."""
+        boundaries = [0]
+        for length in lengths:
+            boundaries.append(boundaries[-1] + length)
+        names = nodes if nodes is not None else [f"node-{index}" for index in range(1, len(lengths) + 1)]
+        return cls(tuple(names), tuple(boundaries))
+
+    @classmethod
+    def even(cls, tasks: int, nodes: int | Sequence[str]) -> Self:
+        """Interval lengths that differ by at most one; a count makes nodes named node-1, node-2, ..."""
+        if isinstance(nodes, int):
+            nodes = [f"node-{index}" for index in range(1, nodes + 1)]
+        names = checked_names(nodes)
+        return cls(names, tuple(tasks * index // len(names) for index in range(len(names) + 1)))
+
+    @property
+    def tasks(self) -> int:
+        return self.boundaries[-1]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The number of tasks of every node."""
+        return tuple(map(sub, self.boundaries[1:], self.boundaries))
+
+    def interval(self, node: str) -> tuple[int, int]:
+        """The interval [start, stop) of one node."""
+        try:
+            position = self.nodes.index(node)
+        except ValueError:
+            raise InvalidAssignment(f"node {node!r} is not in this assignment.") from None
+        return self.boundaries[position], self.boundaries[position + 1]
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        every = map(Run, self.boundaries, self.boundaries[1:], self.nodes)
+        return tuple([run for run in every if run.start < run.stop])
+
+    def owners(self) -> list[str]:
+        owners: list[str] = []
+        for node, length in zip(self.nodes, self.lengths, strict=True):
+            owners += [node] * length
+        return owners
+
+    def loads(self, workload: Workload) -> dict[str, float]:
+        before = [workload.work_prefix.item(boundary) for boundary in self.boundaries]
+        return dict(zip(self.nodes, map(sub, before[1:], before), strict=True))
+
+    def __str__(self) -> str:
+        return "  ".join(f"{run.node} [{run.start}, {run.stop})" for run in self.runs)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        tasks, nodes = runs_from_dict(document)
+        boundaries = [0]
+        for name, runs in nodes:
+            if len(runs) > 1:
+                raise InvalidAssignment(
+                    f"node {name!r} owns {len(runs)} separate runs. "
+                    "Read it with ownership_from_dict(), or give every node one interval."
+                )
+            start, stop = runs[0] if runs else (boundaries[-1], boundaries[-1])
+            if start != boundaries[-1]:
+                raise InvalidAssignment(
+                    f"node {name!r} starts at task {start}, not at {boundaries[-1]}. List nodes in task order."
+                )
+            boundaries.append(stop)
+        if boundaries[-1] != tasks:
+            raise InvalidAssignment(f"the intervals end at {boundaries[-1]}, not at {tasks} tasks.")
+        return cls(tuple(name for name, _ in nodes), tuple(boundaries))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as cause:
+            raise InvalidAssignment(f"not JSON: {cause}. Write assignments with to_json().") from cause

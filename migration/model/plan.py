@@ -1,0 +1,157 @@
+"""A plan: what moves where, what it costs, how balanced the result is, and why it looks as it does."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from migration.errors import InvalidInput, InvalidPlan
+from migration.model.moves import Move, moves_between
+from migration.model.ownership import Ownership
+from migration.model.rendering import render_plan
+from migration.model.scattered import after_moves, ownership_from_dict
+from migration.model.workload import Workload
+
+# Loads are sums of floats, so a load is compared with the cap up to this share of the cap.
+RELATIVE_EPSILON = 1e-9
+
+
+class NodeLoad(NamedTuple):
+    """A node and the work it would carry."""
+
+    node: str
+    work: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole decision, as the command line, the log, the page and the tests see it.
+
+    `cost` is the state that travels, `cap` the most work a node may carry (`relaxed` if that is above what
+    `tau` asked for, with `reason` saying why), `loads` the work of `target.nodes` in their order and
+    `future_cost` the discounted cost a value function foresees after this plan (None without one).
+    """
+
+    strategy: str
+    current: Ownership
+    target: Ownership
+    moves: tuple[Move, ...]
+    cost: float
+    total_state: float
+    loads: tuple[float, ...]
+    tau: float
+    cap: float
+    relaxed: bool = False
+    reason: str = ""
+    future_cost: float | None = None
+
+    @classmethod
+    def between(cls, current: Ownership, target: Ownership, workload: Workload, **decision: Any) -> Self:
+        """Measure a proposed target: the same arithmetic for every strategy."""
+        moves = moves_between(current, target, workload)
+        return cls(
+            current=current,
+            target=target,
+            moves=moves,
+            cost=math.fsum([move.size for move in moves]),
+            total_state=workload.total_state,
+            loads=tuple(target.loads(workload).values()),
+            **decision,
+        )
+
+    @property
+    def cost_share(self) -> float:
+        """The cost as a share of all state, 0 to 1."""
+        return self.cost / self.total_state if self.total_state else 0.0
+
+    @property
+    def heaviest(self) -> NodeLoad:
+        """The node with the most work after the migration; the first of them on a tie."""
+        index = max(range(len(self.loads)), key=self.loads.__getitem__)
+        return NodeLoad(self.target.nodes[index], self.loads[index])
+
+    @property
+    def balanced(self) -> bool:
+        """Whether no node carries more than the cap."""
+        return self.heaviest.work <= self.cap * (1 + RELATIVE_EPSILON)
+
+    @property
+    def joining(self) -> tuple[str, ...]:
+        """Nodes that the target has and the current assignment has not."""
+        return tuple(node for node in self.target.nodes if node not in self.current.nodes)
+
+    @property
+    def leaving(self) -> tuple[str, ...]:
+        """Nodes that the current assignment has and the target has not."""
+        return tuple(node for node in self.current.nodes if node not in self.target.nodes)
+
+    def __str__(self) -> str:
+        return render_plan(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "strategy": self.strategy,
+            "current": self.current.to_dict(),
+            "target": self.target.to_dict(),
+            "moves": [move._asdict() for move in self.moves],
+            "cost": self.cost,
+            "cost_share": self.cost_share,
+            "total_state": self.total_state,
+            "loads": list(self.loads),
+            "heaviest": self.heaviest._asdict(),
+            "tau": self.tau,
+            "cap": self.cap,
+            "balanced": self.balanced,
+            "relaxed": self.relaxed,
+            "reason": self.reason,
+            "future_cost": self.future_cost,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote; a plan whose parts contradict each other is refused."""
+        try:
+            future = document["future_cost"]
+            plan = cls(
+                strategy=str(document["strategy"]),
+                current=ownership_from_dict(document["current"]),
+                target=ownership_from_dict(document["target"]),
+                moves=tuple(
+                    Move(int(move["task"]), str(move["source"]), str(move["target"]), float(move["size"]))
+                    for move in document["moves"]
+                ),
+                cost=float(document["cost"]),
+                total_state=float(document["total_state"]),
+                loads=tuple(float(load) for load in document["loads"]),
+                tau=float(document["tau"]),
+                cap=float(document["cap"]),
+                relaxed=bool(document["relaxed"]),
+                reason=str(document["reason"]),
+                future_cost=None if future is None else float(future),
+            )
+        except (KeyError, TypeError, ValueError) as cause:
+            if isinstance(cause, InvalidInput):
+                raise
+            raise InvalidPlan(f"not a plan document: {cause!r}. Write plans with to_json().") from cause
+        plan._refuse_contradictions()
+        return plan
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as cause:
+            raise InvalidPlan(f"not JSON: {cause}. Write plans with to_json().") from cause
+
+    def _refuse_contradictions(self) -> None:
+        everyone = (*self.target.nodes, *self.leaving)
+        if after_moves(self.current, self.moves, everyone).owners() != self.target.owners():
+            raise InvalidPlan("its moves do not lead from current to target. Plan again instead of editing plans.")
+        if not math.isclose(self.cost, math.fsum(move.size for move in self.moves), rel_tol=RELATIVE_EPSILON):
+            raise InvalidPlan(f"its cost {self.cost:g} is not the size of its moves. Plan again.")
+        if len(self.loads) != len(self.target.nodes):
+            raise InvalidPlan(f"it has {len(self.loads)} loads for {len(self.target.nodes)} nodes. Plan again.")

@@ -1,0 +1,61 @@
+"""The one way in: a question about nodes becomes a plan."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from migration.errors import Infeasible
+from migration.model.ownership import Ownership
+from migration.model.plan import Plan
+from migration.model.workload import Workload
+from migration.planning.problem import Problem
+from migration.planning.strategies import STRATEGIES
+from migration.registry import variant
+
+DEFAULT_TAU = 0.2  # the paper's default: a node may carry a fifth more than the mean
+
+
+def plan(
+    current: Ownership,
+    nodes: int | Iterable[str],
+    workload: Workload,
+    tau: float = DEFAULT_TAU,
+    strategy: str = "ssm",
+    *,
+    leaving: Iterable[str] = (),
+    new_nodes: Sequence[str] = (),
+    allow_idle: bool = False,
+    relax: bool = False,
+    **knowledge: Any,
+) -> Plan:
+    """Reassign the tasks of `current` to `nodes` nodes under `workload`.
+
+    `nodes` is a count, or the names that must remain (all others leave). `leaving` names nodes that must go
+    although a count is given; `new_nodes` names the joining ones (else node-k, numbered on). No node may carry more
+    than `(1 + tau) * W / n'`; if no assignment keeps that, `Infeasible` is raised, or with `relax` the smallest
+    feasible cap is used and the plan says so. Every node gets work unless `allow_idle`. `knowledge` goes to the
+    strategy: `value`, `gamma` and `most_candidates` for "mtm", `seed` and `virtual_nodes` for "consistent-hash".
+    """
+    propose = variant("strategy", STRATEGIES, strategy, knowledge)
+    problem = Problem.of(current, nodes, workload, tau, leaving=leaving, new_nodes=new_nodes, allow_idle=allow_idle)
+    relaxed = ""
+    try:
+        proposal = propose(problem, **knowledge)
+    except Infeasible as cause:
+        if not relax:
+            raise
+        asked, problem = problem.cap, problem.relaxed()
+        proposal = propose(problem, **knowledge)
+        relaxed = (
+            f"; cap relaxed from {asked:g} to {problem.cap:g} (tau {cause.smallest_tau:.3g}), the smallest feasible one"
+        )
+    return Plan.between(
+        current,
+        proposal.target,
+        workload,
+        strategy=strategy,
+        tau=problem.tau,
+        cap=problem.cap,
+        relaxed=bool(relaxed),
+        reason=proposal.reason + relaxed,
+        future_cost=proposal.future_cost,
+    )

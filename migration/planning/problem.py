@@ -1,0 +1,172 @@
+"""A planning question after its arguments were checked: who may stay, who joins, how many remain, under which cap."""
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from migration.errors import InvalidAssignment, InvalidInput, InvalidWorkload, UnknownNode
+from migration.kernels import Ints
+from migration.model.ownership import Ownership
+from migration.model.workload import Floats, Workload
+from migration.planning import balance
+
+_NUMBERS = (int, float, np.integer, np.floating)
+
+
+class Problem(NamedTuple):
+    """Find an owner for every task among `staying` (at most `node_count` of them) and `joining` nodes.
+
+    Invariant: `node_count` >= 1 nodes remain; `joining` fills up what `staying` cannot; names are distinct.
+    If `staying` has more names than `node_count`, the strategy chooses who leaves.
+    """
+
+    current: Ownership
+    workload: Workload
+    staying: tuple[str, ...]
+    joining: tuple[str, ...]
+    node_count: int
+    tau: float
+    cap: float
+    allow_idle: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        current: Ownership,
+        nodes: int | Iterable[str],
+        workload: Workload,
+        tau: float,
+        *,
+        leaving: Iterable[str] = (),
+        new_nodes: Sequence[str] = (),
+        allow_idle: bool = False,
+    ) -> Self:
+        if current.tasks != workload.tasks:
+            raise InvalidWorkload(
+                f"the assignment has {current.tasks} tasks and the workload {workload.tasks}. "
+                "Measure the operator that is planned for."
+            )
+        if isinstance(nodes, str):
+            raise InvalidInput(f"nodes is the string {nodes!r}. Give a count, or a list of the names that remain.")
+        if isinstance(nodes, Iterable):
+            staying, count = _named(current, nodes, leaving, new_nodes)
+        else:
+            staying, count = _counted(current, nodes, leaving)
+        if count > workload.tasks and not allow_idle:
+            raise InvalidInput(
+                f"{count} nodes are more than {workload.tasks} tasks. "
+                f"Use at most {workload.tasks} nodes, or pass allow_idle=True."
+            )
+        asked_tau = checked_tau(tau)
+        return cls(
+            current,
+            workload,
+            staying,
+            _joining(current, count - len(staying), new_nodes),
+            count,
+            asked_tau,
+            balance.cap(workload, count, asked_tau),
+            allow_idle,
+        )
+
+    def relaxed(self) -> Self:
+        """The same question under the smallest cap that has an answer."""
+        return self._replace(cap=balance.smallest_cap(self.workload, self.node_count))
+
+    def old_boundaries(self) -> Ints:
+        """Boundaries of the intervals owned now, without empty ones; refused if a node owns several runs."""
+        runs = self.current.runs
+        if len({run.node for run in runs}) != len(runs):
+            raise InvalidAssignment(
+                "the current assignment is not contiguous. "
+                "Use strategy 'consistent-hash' or 'even', which do not need intervals."
+            )
+        return np.array([run.start for run in runs] + [self.workload.tasks])
+
+    def gain_prefix(self, count_empty_state: bool = True) -> Floats:
+        """Prefix sums of the state that stays if its task stays: nothing for tasks of nodes that must leave.
+
+        If nothing that may stay weighs anything, tasks count instead of bytes (unless told otherwise), so that empty
+        state is not shuffled about.
+        """
+        if len(self.staying) == len(self.current.nodes) and self.workload.total_state > 0:
+            return self.workload.state_prefix
+        may_stay = np.zeros(self.workload.tasks)
+        for run in self.current.runs:
+            may_stay[run.start : run.stop] = run.node in self.staying
+        gain = may_stay * self.workload.state
+        prefix = np.zeros(self.workload.tasks + 1)
+        np.cumsum(may_stay if count_empty_state and not gain.any() else gain, out=prefix[1:])
+        prefix.setflags(write=False)
+        return prefix
+
+
+def checked_tau(tau: float) -> float:
+    """Tau as a float; NaN, infinity and negative values are refused."""
+    if isinstance(tau, bool) or not isinstance(tau, _NUMBERS) or not math.isfinite(tau) or tau < 0:
+        raise InvalidInput(
+            f"tau is {tau!r}. Give the allowed overload as a number >= 0; 0.2 allows 20 % above the mean."
+        )
+    return float(tau)
+
+
+def checked_count(nodes: object, what: str = "nodes") -> int:
+    """A whole number of at least one."""
+    try:
+        count = operator.index(nodes)  # type: ignore[arg-type]
+    except TypeError:
+        count = 0
+    if isinstance(nodes, bool) or count < 1:
+        raise InvalidInput(f"{what} is {nodes!r}. Give a whole number >= 1.")
+    return count
+
+
+def _counted(current: Ownership, nodes: object, leaving: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    count = checked_count(nodes)
+    leavers = _known(current, leaving, "Name nodes that exist, to remove them.")
+    if not leavers:
+        return current.nodes, count
+    return tuple(node for node in current.nodes if node not in leavers), count
+
+
+def _named(
+    current: Ownership, nodes: Iterable[str], leaving: Iterable[str], new_nodes: Sequence[str]
+) -> tuple[tuple[str, ...], int]:
+    remaining = _known(current, nodes, "To add a node, name it in new_nodes.")
+    contradicted = remaining & _known(current, leaving, "Name nodes that exist, to remove them.")
+    if contradicted:
+        raise InvalidInput(f"{sorted(contradicted)} are named both to remain and to leave. Decide for one.")
+    if not remaining and not new_nodes:
+        raise InvalidInput("no node is named to remain. Name at least one.")
+    return tuple(node for node in current.nodes if node in remaining), len(remaining) + len(new_nodes)
+
+
+def _known(current: Ownership, names: Iterable[str], advice: str) -> set[str]:
+    known = set(names)
+    for name in known.difference(current.nodes):
+        raise UnknownNode(name, current.nodes, advice)
+    return known
+
+
+def _joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple[str, ...]:
+    if not new_nodes:
+        return _fresh_names(current.nodes, needed)
+    joining = tuple(new_nodes)
+    if len(set(joining)) != len(joining) or set(joining) & set(current.nodes):
+        raise InvalidInput(f"new_nodes {joining} are not all new. Give every new node its own name.")
+    if len(joining) != max(needed, 0):
+        raise InvalidInput(
+            f"{len(joining)} new nodes are named but {max(needed, 0)} join. Name exactly those that join, or none."
+        )
+    return joining
+
+
+def _fresh_names(taken: Sequence[str], needed: int) -> tuple[str, ...]:
+    if needed <= 0:
+        return ()
+    numbers = [name.removeprefix("node-") for name in taken]
+    start = 1 + max((int(number) for number in numbers if number.isdecimal()), default=0)
+    return tuple(f"node-{number}" for number in range(start, start + needed))

@@ -1,0 +1,75 @@
+"""Planning by brute force: every partition, a real matching. Slow, obvious, and the oracle of the tests.
+
+Nothing here shares code with the planners it checks. When in doubt what a strategy should answer, read this file.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from migration.model.assignment import Assignment
+from migration.model.workload import Workload
+
+
+def balanced_partitions(
+    workload: Workload, nodes: int, tau: float, allow_idle: bool = False
+) -> Iterator[tuple[int, ...]]:
+    """Every way to cut the tasks into `nodes` non-empty intervals (or fewer, if nodes may idle) within the cap."""
+    tasks, work = workload.tasks, workload.work.tolist()
+    cap = (1 + tau) * sum(work) / nodes
+    for parts in range(1, min(nodes, tasks) + 1) if allow_idle else (nodes,):
+        for inner in combinations(range(1, tasks), parts - 1):
+            boundaries = (0, *inner, tasks)
+            heaviest = max(sum(work[start:stop]) for start, stop in pairwise(boundaries))
+            if heaviest <= cap * (1 + 1e-9):
+                yield boundaries
+
+
+def migration_cost(old: Sequence[int], new: Sequence[int], workload: Workload, leavers: Collection[int] = ()) -> float:
+    """All state, less the heaviest matching of old intervals (but those of `leavers`) to new ones."""
+    state = workload.state.tolist()
+    staying = np.array(
+        [
+            [
+                0.0 if i in leavers else sum(state[max(old_start, new_start) : min(old_stop, new_stop)])
+                for new_start, new_stop in pairwise(new)
+            ]
+            for i, (old_start, old_stop) in enumerate(pairwise(old))
+        ]
+    )
+    rows, columns = linear_sum_assignment(staying, maximize=True)
+    return float(sum(state) - staying[rows, columns].sum())
+
+
+def cheapest_cost(
+    current: Assignment,
+    nodes: int,
+    workload: Workload,
+    tau: float,
+    leaving: Collection[str] = (),
+    allow_idle: bool = False,
+) -> float | None:
+    """The optimum of Definition 3.2, or None if no partition is balanced."""
+    leavers = {index for index, node in enumerate(current.nodes) if node in leaving}
+    costs = (
+        migration_cost(current.boundaries, boundaries, workload, leavers)
+        for boundaries in balanced_partitions(workload, nodes, tau, allow_idle)
+    )
+    return min(costs, default=None)
+
+
+def cheapest_sequence_cost(
+    current: Assignment, node_counts: Sequence[int], workload: Workload, taus: Sequence[float]
+) -> float | None:
+    """The optimum of section 4.1 by trying every sequence of partitions, or None if a step has none."""
+    best: dict[tuple[int, ...], float] = {current.boundaries: 0.0}
+    for nodes, tau in zip(node_counts, taus, strict=True):
+        best = {
+            new: min((spent + migration_cost(old, new, workload) for old, spent in best.items()), default=math.inf)
+            for new in balanced_partitions(workload, nodes, tau)
+        }
+    optimum = min(best.values(), default=math.inf)
+    return optimum if optimum < math.inf else None

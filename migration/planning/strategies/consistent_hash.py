@@ -1,0 +1,46 @@
+"""Consistent hashing as a baseline (Karger et al.; paper 003, sections 2 and 6)."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from migration.errors import InvalidInput
+from migration.model.scattered import ScatteredAssignment
+from migration.planning.problem import Problem, checked_count
+from migration.planning.strategies.proposal import Proposal
+
+DEFAULT_VIRTUAL_NODES = 128  # points per node on the ring; more even out the task counts
+
+_Hashes = NDArray[np.uint64]
+
+
+def consistent_hash(problem: Problem, seed: int = 0, virtual_nodes: int = DEFAULT_VIRTUAL_NODES) -> Proposal:
+    """Nodes and tasks are points on a ring; a task belongs to the next node point clockwise.
+
+    Few tasks move when the node count changes, but neither work nor state is looked at: the cap is reported, not kept,
+    and the result is scattered. When nodes must go and none is named, the last ones leave. The same seed and names give
+    the same ring. O((n' * virtual_nodes + m) log).
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InvalidInput(f"seed is {seed!r}. Give a whole number.")
+    points_each = checked_count(virtual_nodes, "virtual_nodes")
+    nodes = (*problem.staying, *problem.joining)[: problem.node_count]
+    points = np.concatenate([_points(seed, f"node {node}", points_each) for node in nodes])
+    owner_of_point = np.repeat(np.arange(len(nodes)), points_each)
+    order = np.argsort(points, kind="stable")
+    tasks = _points(seed, "task", problem.workload.tasks)
+    clockwise = np.searchsorted(points[order], tasks) % len(points)
+    owners = owner_of_point[order][clockwise]
+    reason = f"consistent hashing, seed {seed}, {points_each} points a node, whatever tasks weigh"
+    return Proposal(ScatteredAssignment(nodes, tuple(owners.tolist())), reason)
+
+
+def _points(seed: int, what: str, count: int) -> _Hashes:
+    """`count` well-mixed 64-bit points: splitmix64 over a counter that starts at a hash of seed and name."""
+    digest = hashlib.blake2b(f"{seed}/{what}".encode(), digest_size=8).digest()
+    step = np.uint64(0x9E3779B97F4A7C15)
+    mixed = np.frombuffer(digest, np.uint64) + step * np.arange(1, count + 1, dtype=np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)

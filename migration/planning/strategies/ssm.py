@@ -1,0 +1,41 @@
+"""Single-step migration (paper 003, section 3): the cheapest balanced reassignment there is."""
+
+from migration.model.assignment import Assignment
+from migration.model.plan import RELATIVE_EPSILON
+from migration.planning import balance
+from migration.planning.labelling import labelled
+from migration.planning.problem import Problem
+from migration.planning.search import best_partition
+from migration.planning.strategies.proposal import Proposal
+
+
+def ssm(problem: Problem) -> Proposal:
+    """Maximise the state that stays, the sum over nodes i of |I_i and I'_i|, with every W(I'_i) within the cap.
+
+    The exact optimum of Definition 3.2, for more, fewer or as many nodes, in O(n' * band * (1 + old intervals per
+    window)) for a band of about tau * m positions.
+    """
+    if _nothing_to_do(problem):
+        return Proposal(problem.current, "already balanced: nothing moves")
+    old, gain = problem.old_boundaries(), problem.gain_prefix()
+    first = balance.earliest_starts(problem.workload, problem.cap)
+    parts = min(problem.node_count, problem.workload.tasks)
+    boundaries = best_partition(problem.workload.work_prefix, gain, first, old, parts, problem.allow_idle)
+    if boundaries is None:
+        raise balance.infeasible(problem.workload, problem.node_count, problem.tau)
+    return Proposal(labelled(problem, boundaries, old, gain), "the least state that any balanced assignment moves")
+
+
+def _nothing_to_do(problem: Problem) -> bool:
+    """Same nodes, all of them at work and within the cap. Ties could otherwise move tasks whose state is empty."""
+    current = problem.current
+    if (
+        problem.staying != current.nodes
+        or problem.node_count != len(current.nodes)
+        or not isinstance(current, Assignment)
+    ):
+        return False
+    if not problem.allow_idle and 0 in current.lengths:
+        return False
+    work = problem.workload.work_prefix[list(current.boundaries)]
+    return bool((work[1:] - work[:-1]).max() <= problem.cap * (1 + RELATIVE_EPSILON))

@@ -1,0 +1,29 @@
+"""Variants by name: one lookup for every table of strategies or schedules."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from migration.errors import UnknownOption, UnknownStrategy
+
+_Answer = TypeVar("_Answer")
+
+
+def variant(
+    kind: str, table: Mapping[str, Callable[..., _Answer]], name: object, options: Iterable[str]
+) -> Callable[..., _Answer]:
+    """The entry of that name; an unknown name, or an option that the entry does not take, is refused by name."""
+    chosen = table.get(name) if isinstance(name, str) else None
+    if chosen is None:
+        raise UnknownStrategy(kind, name, table)
+    for option in options:
+        if option not in _options_of(chosen):
+            raise UnknownOption(kind, str(name), option, _options_of(chosen))
+    return chosen
+
+
+@cache
+def _options_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """What it takes besides its first argument, the question."""
+    return tuple(inspect.signature(function).parameters)[1:]

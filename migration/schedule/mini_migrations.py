@@ -1,0 +1,96 @@
+"""Mini-migrations (paper 003, section 5.2): many short pauses instead of a long one."""
+
+import math
+import operator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from migration.errors import InvalidSchedule
+from migration.model.moves import Move
+from migration.schedule.by_count import phases_by_count
+from migration.schedule.phase import Phase, Transfer
+from migration.schedule.traffic import checked
+
+
+def mini_migrations(
+    moves: Iterable[Move], tasks_per_node: int | None = None, size_per_node: float | None = None
+) -> Iterator[Phase]:
+    """Whole moves, in phases in which no node sends, and none receives, more than the bounds allow.
+
+    `tasks_per_node` bounds the tasks of a node that pause at a time, `size_per_node` their state. A single state above
+    `size_per_node` must travel all the same: its source then sends, and its target receives, nothing else.
+
+    With `tasks_per_node` alone the phases are as few as possible: the moves of the busiest direction of the busiest
+    node, divided by the bound. To find the fewest under `size_per_node` is bin packing, which is NP-hard: every move
+    goes into the first phase that it fits into, larger moves before smaller ones. Without bounds there is one phase.
+    """
+    moves = checked(moves)
+    most_tasks = None if tasks_per_node is None else _checked_tasks(tasks_per_node)
+    most_size = None if size_per_node is None else _checked_size(size_per_node)
+    if most_tasks is not None and most_size is None:
+        return _joined(phases_by_count(moves), most_tasks)
+    return _first_fit(moves, most_tasks or math.inf, most_size or math.inf)
+
+
+def _joined(phases: Iterator[Phase], count: int) -> Iterator[Phase]:
+    """Every `count` phases as one; a node is in each of them at most once in each direction."""
+    while group := list(islice(phases, count)):
+        yield Phase(tuple(transfer for phase in group for transfer in phase.transfers))
+
+
+class _Room:
+    """How much more state each node may send (or receive) in one mini-migration; any size as long as it has nothing."""
+
+    def __init__(self, most_tasks: float, most_size: float) -> None:
+        self._most_tasks = most_tasks
+        self._most_size = most_size
+        self._tasks: Counter[str] = Counter()
+        self.left: defaultdict[str, float] = defaultdict(lambda: math.inf)
+
+    def take(self, node: str, size: float) -> None:
+        left = self.left[node] if self._tasks[node] else self._most_size
+        self._tasks[node] += 1
+        # Less than nothing, so that not even an empty state has room.
+        self.left[node] = left - size if self._tasks[node] < self._most_tasks else -1.0
+
+
+def _first_fit(moves: Iterable[Move], most_tasks: float, most_size: float) -> Iterator[Phase]:
+    """To fill phase after phase with what fits of the rest is first fit, and costs O(rest) a phase."""
+    rest = sorted(moves, key=lambda move: -move.size)
+    while rest:
+        sending, receiving = _Room(most_tasks, most_size), _Room(most_tasks, most_size)
+        fitting, waiting = [], []
+        for move in rest:
+            if sending.left[move.source] >= move.size <= receiving.left[move.target]:
+                sending.take(move.source, move.size)
+                receiving.take(move.target, move.size)
+                fitting.append(Transfer.whole(move))
+            else:
+                waiting.append(move)
+        yield Phase(tuple(fitting))
+        rest = waiting
+
+
+def _checked_tasks(tasks_per_node: int) -> int:
+    try:
+        tasks = operator.index(tasks_per_node)
+    except TypeError:
+        tasks = 0
+    if tasks < 1:
+        raise InvalidSchedule(
+            f"tasks_per_node={tasks_per_node!r} lets nothing move. Give a whole number from 1 on, or None for no bound."
+        )
+    return tasks
+
+
+def _checked_size(size_per_node: float) -> float:
+    try:
+        size = float(size_per_node)
+    except (TypeError, ValueError):
+        size = math.nan
+    if not 0 < size < math.inf:
+        raise InvalidSchedule(
+            f"size_per_node={size_per_node!r} is no bound. Give a finite number above 0, or None for no bound."
+        )
+    return size

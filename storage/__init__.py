@@ -1,0 +1,1 @@
+"""How operator state becomes bytes and comes back: arrives with the operator state manager."""
