@@ -5,7 +5,7 @@ MigrationError
 │   ├── InvalidAssignment                 gaps, overlaps, duplicate names
 │   ├── InvalidWorkload                   NaN, negative, infinite, lengths that differ
 │   ├── InvalidPlan                       a plan read from JSON contradicts itself
-│   ├── InvalidSchedule                   a bound that nothing could satisfy
+│   ├── InvalidSchedule                   moves or bounds that no schedule could satisfy
 │   ├── UnknownNode                       a name that owns nothing
 │   ├── UnknownStrategy                   a strategy or schedule nobody registered
 │   └── UnknownOption                     an option its strategy does not take
@@ -37,7 +37,7 @@ class InvalidPlan(InvalidInput):
 
 
 class InvalidSchedule(InvalidInput):
-    """A bound on what may be in flight that no move could satisfy."""
+    """Moves or bounds that no schedule could satisfy."""
 
 
 class UnknownNode(InvalidInput):

@@ -19,7 +19,11 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
 def _compiled(function: _Kernel) -> _Kernel:
-    return cast("_Kernel", numba.njit(cache=True, nogil=True)(function))
+    try:
+        return cast("_Kernel", numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:
+        # Nowhere to keep a cache (a read-only installation without a home folder): compile in every process.
+        return cast("_Kernel", numba.njit(nogil=True)(function))
 
 
 _band = _compiled(shared.band)

@@ -1,6 +1,5 @@
 """The assignment of interval routing: every node owns one contiguous interval of tasks."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +7,7 @@ from operator import index, sub
 from typing import Any, ClassVar, Self
 
 from migration.errors import InvalidAssignment
+from migration.model.documents import parsed
 from migration.model.ownership import Ownership, Run, checked_names, covering, runs_from_dict
 from migration.model.workload import Workload
 
@@ -126,7 +126,4 @@ class Assignment(Ownership):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as cause:
-            raise InvalidAssignment(f"not JSON: {cause}. Write assignments with to_json().") from cause
+        return cls.from_dict(parsed(text, InvalidAssignment))

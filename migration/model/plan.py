@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from migration.errors import InvalidInput, InvalidPlan
+from migration.model.documents import parsed
 from migration.model.moves import Move, moves_between
 from migration.model.ownership import Ownership
 from migration.model.rendering import render_plan
@@ -142,10 +143,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as cause:
-            raise InvalidPlan(f"not JSON: {cause}. Write plans with to_json().") from cause
+        return cls.from_dict(parsed(text, InvalidPlan))
 
     def _refuse_contradictions(self) -> None:
         everyone = (*self.target.nodes, *self.leaving)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migration.errors import InvalidWorkload
+from migration.model.documents import parsed
 
 Floats = NDArray[np.float64]
 
@@ -93,10 +94,7 @@ class Workload:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as cause:
-            raise InvalidWorkload(f"not JSON: {cause}. Write workloads with to_json().") from cause
+        return cls.from_dict(parsed(text, InvalidWorkload))
 
 
 def _checked(name: str, values: Iterable[float]) -> Floats:

@@ -82,7 +82,7 @@ def _padded(traffic: Mapping[Pair, int], senders: Sequence[str], receivers: Sequ
 
 
 def _north_west(row_lacks: list[int], column_lacks: list[int]) -> Iterator[tuple[tuple[int, int], int]]:
-    """Amounts that fill both lacks, of equal sums, up: each fills a row or a column, so they are at most 2n - 1."""
+    """Amounts that use up both lacks, whose sums are equal; each finishes a row or a column, so at most 2n - 1."""
     row = column = 0
     while row < len(row_lacks) and column < len(column_lacks):
         amount = min(row_lacks[row], column_lacks[column])
@@ -104,7 +104,7 @@ def _perfect_matching(entries: _Entries, threshold: int) -> NDArray[np.intp] | N
 
     allowed = np.flatnonzero(entries.amount >= threshold)
     rows, columns = entries.row[allowed], entries.column[allowed]
-    order = int(entries.row[-1]) + 1
+    order = int(entries.row[-1]) + 1  # no row of a padded matrix is empty
     starts = np.searchsorted(rows, np.arange(order + 1))
     graph = csr_array((np.ones(len(rows)), columns, starts), shape=(order, order))
     column_of = maximum_bipartite_matching(graph, perm_type="column")

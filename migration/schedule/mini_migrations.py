@@ -22,8 +22,9 @@ def mini_migrations(
     `size_per_node` must travel all the same: its source then sends, and its target receives, nothing else.
 
     With `tasks_per_node` alone the phases are as few as possible: the moves of the busiest direction of the busiest
-    node, divided by the bound. To find the fewest under `size_per_node` is bin packing, which is NP-hard: every move
-    goes into the first phase that it fits into, larger moves before smaller ones. Without bounds there is one phase.
+    node, divided by the bound and rounded up. The fewest under `size_per_node` are NP-hard to find (bin packing):
+    every move goes into the first phase that it fits into, larger moves before smaller ones. Without bounds there is
+    one phase.
     """
     moves = checked(moves)
     most_tasks = None if tasks_per_node is None else _checked_tasks(tasks_per_node)
@@ -56,7 +57,7 @@ class _Room:
 
 
 def _first_fit(moves: Iterable[Move], most_tasks: float, most_size: float) -> Iterator[Phase]:
-    """To fill phase after phase with what fits of the rest is first fit, and costs O(rest) a phase."""
+    """First fit, done phase by phase: each takes what fits of the rest, in O(rest)."""
     rest = sorted(moves, key=lambda move: -move.size)
     while rest:
         sending, receiving = _Room(most_tasks, most_size), _Room(most_tasks, most_size)
@@ -87,7 +88,7 @@ def _checked_tasks(tasks_per_node: int) -> int:
 def _checked_size(size_per_node: float) -> float:
     try:
         size = float(size_per_node)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         size = math.nan
     if not 0 < size < math.inf:
         raise InvalidSchedule(

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from migration.errors import InvalidSchedule
 from migration.model.moves import Move
@@ -24,7 +25,7 @@ class Transfer:
             raise InvalidSchedule(f"[{self.start:g}, {self.stop:g}) is no part of {self.move}. Stay within its size.")
 
     @classmethod
-    def whole(cls, move: Move) -> "Transfer":
+    def whole(cls, move: Move) -> Self:
         return cls(move, 0, move.size)
 
     @property
@@ -59,7 +60,7 @@ class Phase:
 
     @cached_property
     def duration(self) -> float:
-        """The most that one node sends, or receives: the time needed if every link carries one unit of size at a time.
+        """The most that one node sends, or receives: the time it takes if a node can do both at a speed of one.
 
         Derived, so that it cannot contradict the transfers.
         """

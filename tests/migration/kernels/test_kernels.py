@@ -82,6 +82,15 @@ def test_the_plain_kernels_are_used_when_asked_for() -> None:
     assert run(PLAN_AND_NAME) == ["numba", run(PLAN_AND_NAME)[1], cost]
 
 
+def test_without_a_place_for_a_cache_the_kernels_are_compiled_all_the_same() -> None:
+    nowhere = "import numba.core.caching as caching; caching.CacheImpl._locator_classes = []; "
+    kernel_and_cache = (
+        nowhere + "from migration import kernel_info; print(kernel_info().name, repr(kernel_info().cache))"
+    )
+    kernel, _, cache = run(kernel_and_cache)
+    assert (kernel, cache) == ("numba", "''")
+
+
 def test_the_plain_kernels_are_used_when_there_is_no_compiler() -> None:
     without_numba = "import sys; sys.modules['numba'] = None; "
     assert run(without_numba + PLAN_AND_NAME)[0] == "numpy"

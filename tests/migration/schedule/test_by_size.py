@@ -78,15 +78,14 @@ def test_only_empty_states_of_pairs_without_others_get_phases_of_their_own(moves
             assert not any(waiting.size for move in phase.moves for waiting in pairs[move.source, move.target])
 
 
-def test_a_node_that_sends_to_two_switches_between_them_while_the_others_stay_busy() -> None:
+def test_the_busiest_node_is_never_idle() -> None:
     ab, ac, dc = Move(0, "a", "b", 2.0), Move(1, "a", "c", 2.0), Move(2, "d", "c", 3.0)
     made = list(phases_by_size([ab, ac, dc]))
     assert sum(phase.duration for phase in made) == 5  # what c receives
-    for phase in made:
-        assert len({transfer.move.target for transfer in phase.transfers} & {"c"}) == 1
+    assert all("c" in {transfer.move.target for transfer in phase.transfers} for phase in made)
 
 
-def test_a_part_may_finish_one_state_and_the_phase_start_the_next() -> None:
+def test_a_pair_may_finish_one_state_and_start_the_next_in_one_phase() -> None:
     moves = [Move(0, "a", "b", 2.0), Move(1, "a", "b", 4.0), Move(2, "c", "b", 3.0), Move(3, "a", "d", 3.0)]
     shared = [phase for phase in phases_by_size(moves) if {0, 1} <= {part.move.task for part in phase.transfers}]
     assert shared

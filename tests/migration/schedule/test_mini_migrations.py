@@ -102,6 +102,7 @@ def moves_of(phases: Iterable[Phase]) -> list[list[Move]]:
         {"size_per_node": math.inf},
         {"size_per_node": math.nan},
         {"size_per_node": "large"},
+        {"size_per_node": 10**400},
         {"tasks_per_node": 2, "size_per_node": 0},
     ],
 )
