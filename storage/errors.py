@@ -1,0 +1,129 @@
+"""Every error of this package, typed, with its facts as attributes and a last sentence that says what to do.
+
+StorageError
+├── InvalidStorageInput (also a ValueError)   a URL, key, unit or setting that cannot be right
+├── ObjectMissing                             nothing is stored under that key
+├── AlreadyExists                             put_if_absent lost: somebody was first
+├── Changed                                   compare_and_swap lost: somebody wrote in between
+├── StoreUnavailable                          the store did not answer well within its retries; try again later
+│   └── StoreTimeout                          it did not answer in time
+├── StoreRefused                              the store answers, and says no: retrying does not help
+│   └── StoreFull                             no space left
+├── BadObject                                 the bytes are there, and must not be used
+│   ├── DamagedObject                         truncated, flipped or never finished
+│   ├── ForeignObject                         not signed with this application's secret, or signed for another place
+│   └── NewerFormat                           written by a later version of this package
+├── NotOwner                                  another controller has committed since: this one must stop
+└── LeaseClosed                               the work this state was saved for has ended
+"""
+
+
+class StorageError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class InvalidStorageInput(StorageError, ValueError):
+    """An argument that no store could work with; nothing was changed."""
+
+
+class ObjectMissing(StorageError):
+    """Nothing is stored under that key."""
+
+    def __init__(self, store: str, key: str) -> None:
+        self.store = store
+        self.key = key
+        super().__init__(f"{store} has no object {key!r}. It was deleted or never written; check the operator's name.")
+
+
+class AlreadyExists(StorageError):
+    """`put_if_absent` found an object: another writer was first."""
+
+    def __init__(self, store: str, key: str) -> None:
+        self.store = store
+        self.key = key
+        super().__init__(f"{key!r} is already in {store}. Read it and decide; another writer was first.")
+
+
+class Changed(StorageError):
+    """`compare_and_swap` found another version than the expected one."""
+
+    def __init__(self, store: str, key: str) -> None:
+        self.store = store
+        self.key = key
+        super().__init__(f"{key!r} in {store} is no longer the version that was read. Read it again and decide.")
+
+
+class StoreUnavailable(StorageError):
+    """The store did not do what was asked within the allowed attempts; whether a write happened is unknown."""
+
+    def __init__(self, store: str, operation: str, key: str, reason: str, attempts: int = 1) -> None:
+        self.store = store
+        self.operation = operation
+        self.key = key
+        self.attempts = attempts
+        self.reason = reason
+        tried = "once" if attempts == 1 else f"{attempts} times"
+        super().__init__(
+            f"{store} did not {operation} {key!r}, tried {tried}: {reason}. Check that the store is up; then try again."
+        )
+
+
+class StoreTimeout(StoreUnavailable):
+    """The store did not answer in time."""
+
+
+class StoreRefused(StorageError):
+    """The store says no, and will again: wrong credentials, no permission, a clock too far off."""
+
+    def __init__(self, store: str, operation: str, key: str, reason: str, advice: str) -> None:
+        self.store = store
+        self.operation = operation
+        self.key = key
+        self.reason = reason
+        super().__init__(f"{store} refuses to {operation} {key!r}: {reason}. {advice}")
+
+
+class StoreFull(StoreRefused):
+    """No space is left; nothing that was stored before is harmed."""
+
+
+class BadObject(StorageError):
+    """The bytes of an object must not be used; they were not unpickled."""
+
+    def __init__(self, key: str, reason: str, advice: str) -> None:
+        self.key = key
+        self.reason = reason
+        super().__init__(f"refused object {key!r}: {reason}. {advice}")
+
+
+class DamagedObject(BadObject):
+    """Truncated, half-written, or with flipped bits."""
+
+
+class ForeignObject(BadObject):
+    """Not signed with this application's secret, or signed for another place."""
+
+
+class NewerFormat(BadObject):
+    """Written by a later version of this package."""
+
+
+class NotOwner(StorageError):
+    """Another controller has committed a manifest since: this one must stop."""
+
+    def __init__(self, operator: str, mine: int, theirs: int) -> None:
+        self.operator = operator
+        self.mine = mine
+        self.theirs = theirs
+        super().__init__(
+            f"manifest {theirs} of operator {operator!r} was committed by another controller; this one knows {mine}. "
+            "Stop this controller, and run each operator once."
+        )
+
+
+class LeaseClosed(StorageError):
+    """The work this state was saved for has ended."""
+
+    def __init__(self, lease: str) -> None:
+        self.lease = lease
+        super().__init__(f"lease {lease!r} is closed. Open a new lease, and save again under it.")
