@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java test unit spark fuzz check format demo bench-plan clean
+.PHONY: help install java minio-binary test unit spark fuzz check format demo minio s3 bench-plan bench-storage clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,17 +20,20 @@ $(INSTALLED): pyproject.toml scripts/venv.sh
 java: ## check that Java 17 is there
 	@bash scripts/java.sh
 
-test: $(INSTALLED) java ## all tests: pure ones in seconds, Spark ones after them
+minio-binary:
+	@bash scripts/minio.sh
+
+test: $(INSTALLED) java minio-binary ## all tests; the S3 ones against real MinIO where Go can build it
 	$(BIN)/pytest
 
-unit: $(INSTALLED) ## the pure tests only; they need no Java
-	$(BIN)/pytest -m "not spark"
+unit: $(INSTALLED) ## the tests that need neither Java nor a server; seconds
+	$(BIN)/pytest -m "not spark and not server"
 
 spark: $(INSTALLED) java ## the Spark tests only
 	$(BIN)/pytest -m spark
 
 fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
-	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark" tests/migration
+	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server"
 
 check: $(INSTALLED) ## lint, format, types, layers
 	$(BIN)/ruff check
@@ -45,8 +48,17 @@ format: $(INSTALLED) ## rewrite the code in the house format
 demo: $(INSTALLED) java ## plan, compare and schedule a migration, with a picture
 	$(BIN)/python -m examples.planning_tour
 
+minio: $(INSTALLED) minio-binary ## build MinIO from source if need be, and run it on loopback with a temporary folder
+	$(BIN)/python -m scripts.s3_server --minio
+
+s3: $(INSTALLED) minio-binary ## a running S3 server for development, and the settings to use it
+	$(BIN)/python -m scripts.s3_server
+
 bench-plan: $(INSTALLED) ## how long planning takes, and how that grows
 	$(BIN)/python -m benchmarks.planning
+
+bench-storage: $(INSTALLED) minio-binary ## how fast state becomes bytes, travels and comes back
+	$(BIN)/python -m benchmarks.storage
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

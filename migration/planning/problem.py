@@ -44,6 +44,11 @@ class Problem(NamedTuple):
         new_nodes: Sequence[str] = (),
         allow_idle: bool = False,
     ) -> Self:
+        if not isinstance(current, Ownership) or not isinstance(workload, Workload):
+            raise InvalidInput(
+                f"current is {type(current).__name__} and workload is {type(workload).__name__}. "
+                "Give an Assignment (or ScatteredAssignment) and a Workload."
+            )
         if current.tasks != workload.tasks:
             raise InvalidWorkload(
                 f"the assignment has {current.tasks} tasks and the workload {workload.tasks}. "
@@ -145,10 +150,11 @@ def _named(
 
 
 def _known(current: Ownership, names: Iterable[str], advice: str) -> set[str]:
-    known = set(names)
-    for name in known.difference(current.nodes):
-        raise UnknownNode(name, current.nodes, advice)
-    return known
+    named = set(names)
+    unknown = named.difference(current.nodes)
+    if unknown:
+        raise UnknownNode(min(unknown, key=str), current.nodes, advice)
+    return named
 
 
 def _joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple[str, ...]:

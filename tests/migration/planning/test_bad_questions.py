@@ -75,6 +75,13 @@ def test_an_option_of_another_strategy_is_refused() -> None:
         plan(CURRENT, 2, EVEN, strategy="consistent-hash", seed="x")
 
 
+def test_things_that_are_no_assignment_and_no_workload_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="current is dict and workload is Workload"):
+        plan({"node-1": (0, 8)}, 2, EVEN)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="workload is list"):
+        plan(CURRENT, 2, [1.0] * 8)  # type: ignore[arg-type]
+
+
 def test_a_workload_of_other_length_is_refused() -> None:
     with pytest.raises(InvalidWorkload, match="8 tasks and the workload 9"):
         plan(CURRENT, 2, Workload.uniform(9))
