@@ -2,6 +2,7 @@
 
 StorageError
 ├── InvalidStorageInput (also a ValueError)   a URL, key, unit or setting that cannot be right
+│   └── UnstorableState                       a state that no codec can turn into bytes
 ├── ObjectMissing                             nothing is stored under that key
 ├── AlreadyExists                             put_if_absent lost: somebody was first
 ├── Changed                                   compare_and_swap lost: somebody wrote in between
@@ -13,9 +14,14 @@ StorageError
 │   ├── DamagedObject                         truncated, flipped or never finished
 │   ├── ForeignObject                         not signed with this application's secret, or signed for another place
 │   └── NewerFormat                           written by a later version of this package
+├── UnloadableState                           the bytes are right, but this process cannot rebuild the state from them
 ├── NotOwner                                  another controller has committed since: this one must stop
-└── LeaseClosed                               the work this state was saved for has ended
+├── LeaseClosed                               the work this state was saved for has ended
+└── TransferFailed                            some units of many were not saved or loaded; the others were
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class StorageError(Exception):
@@ -24,6 +30,19 @@ class StorageError(Exception):
 
 class InvalidStorageInput(StorageError, ValueError):
     """An argument that no store could work with; nothing was changed."""
+
+
+class UnstorableState(InvalidStorageInput):
+    """A state that no codec can turn into bytes."""
+
+    def __init__(self, key: str, part: str, kind: type, cause: BaseException) -> None:
+        self.key = key
+        self.part = part
+        self.kind = kind
+        super().__init__(
+            f"part {part!r} of {key!r}, a {kind.__module__}.{kind.__qualname__}, cannot become bytes: {cause}. "
+            "Keep locks, connections and generators out of it, or give its class __getstate__ and __setstate__."
+        )
 
 
 class ObjectMissing(StorageError):
@@ -108,6 +127,18 @@ class NewerFormat(BadObject):
     """Written by a later version of this package."""
 
 
+class UnloadableState(StorageError):
+    """The bytes are those that were stored, but this process cannot rebuild the state from them."""
+
+    def __init__(self, key: str, part: str, cause: BaseException) -> None:
+        self.key = key
+        self.part = part
+        super().__init__(
+            f"part {part!r} of {key!r} is undamaged, but cannot be rebuilt here: {type(cause).__name__}: {cause}. "
+            "Install the same application code on every node."
+        )
+
+
 class NotOwner(StorageError):
     """Another controller has committed a manifest since: this one must stop."""
 
@@ -127,3 +158,22 @@ class LeaseClosed(StorageError):
     def __init__(self, lease: str) -> None:
         self.lease = lease
         super().__init__(f"lease {lease!r} is closed. Open a new lease, and save again under it.")
+
+
+class TransferFailed(StorageError):
+    """Some units of a transfer failed or were cancelled; what succeeded is kept."""
+
+    def __init__(self, reasons: Mapping[Any, BaseException], succeeded: Mapping[Any, Any]) -> None:
+        self.reasons = dict(reasons)
+        self.succeeded = dict(succeeded)
+        named = "; ".join(f"{unit}: {_said(reason)}" for unit, reason in list(self.reasons.items())[:5])
+        more = len(self.reasons) - 5
+        super().__init__(
+            f"{len(self.reasons)} of {len(self.reasons) + len(self.succeeded)} units failed: {named}"
+            + (f"; and {more} more (see .reasons)" if more > 0 else "")
+            + " Transfer the failed units again; the others are in .succeeded."
+        )
+
+
+def _said(reason: BaseException) -> str:
+    return f"{type(reason).__name__}: {reason}" if str(reason) else type(reason).__name__

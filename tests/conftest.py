@@ -3,6 +3,7 @@
 import os
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -14,3 +15,15 @@ settings.register_profile(
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 settings.load_profile(os.environ.get("ELASTIC_TEST_PROFILE", "quick"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs an S3 server process, so that `make unit` can leave it out."""
+    for item in items:
+        kind = (
+            item.callspec.params.get("kind")
+            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+            else None
+        )
+        if kind in ("minio", "moto") or "storage/s3/" in item.nodeid:
+            item.add_marker(pytest.mark.server)

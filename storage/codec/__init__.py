@@ -1,0 +1,28 @@
+"""State <-> bytes: versioned, compressed, checksummed and signed. One codec a file; all of them in `CODECS`."""
+
+from storage.codec.codecs import CODECS, encoded_size_hint
+from storage.codec.compression import COMPRESSIONS
+from storage.codec.envelope import Unpacked, pack, unpack, unpack_part
+from storage.codec.header import FORMAT_VERSION, HEADER_GUESS_BYTES, Header, HeaderTooShort, Part, read_header
+from storage.codec.json_documents import Json
+from storage.codec.payload import JSON
+from storage.codec.secret import Secret
+
+__all__ = [
+    "CODECS",
+    "COMPRESSIONS",
+    "FORMAT_VERSION",
+    "HEADER_GUESS_BYTES",
+    "JSON",
+    "Header",
+    "HeaderTooShort",
+    "Json",
+    "Part",
+    "Secret",
+    "Unpacked",
+    "encoded_size_hint",
+    "pack",
+    "read_header",
+    "unpack",
+    "unpack_part",
+]

@@ -36,6 +36,10 @@ def checked_prefix(prefix: str) -> str:
 
 def name_segment(name: str) -> str:
     """A user's name (of an operator, say) as one segment of a key: plain characters stay, others become `=xx`."""
-    if not name:
-        raise InvalidStorageInput("an empty name cannot be part of a key. Give it a name.")
-    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "".join(f"={byte:02x}" for byte in found[0].encode()), name)
+    try:
+        plain = re.sub(r"[^A-Za-z0-9_-]", lambda found: "".join(f"={byte:02x}" for byte in found[0].encode()), name)
+    except UnicodeEncodeError:
+        plain = ""
+    if not plain:
+        raise InvalidStorageInput(f"{name!r} cannot be part of a key. Give a name of whole characters.")
+    return plain

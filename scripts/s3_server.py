@@ -1,0 +1,192 @@
+"""S3 servers on loopback, for tests and development: real MinIO where it is built, else moto."""
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+REGION = "us-east-1"  # any will do, for both servers
+_START_SECONDS = 30.0  # MinIO takes 0.4 s and moto 0.8 s; more only on a machine that is out of breath
+_STOP_SECONDS = 10.0  # MinIO takes 2 s after heavy load
+
+
+def minio_binary() -> Path | None:
+    """MinIO as `scripts/minio.sh` has built it; None if it has not."""
+    script = Path(__file__).with_name("minio.sh")
+    asked = subprocess.run(["bash", script, "--path"], capture_output=True, text=True, check=True)  # noqa: S603, S607
+    binary = Path(asked.stdout.strip())
+    return binary if os.access(binary, os.X_OK) else None
+
+
+class S3Server:
+    """One server process: it can be stopped, killed and started again on the same port, with the same credentials.
+
+    MinIO finds its objects again after a restart; moto keeps them in memory and starts empty.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], port: int, ready: str, log: Path) -> None:
+        self.name = name
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self.access_key = f"user-{secrets.token_hex(8)}"
+        self._secret_key = secrets.token_hex(20)
+        self._command = command
+        self._ready = self.endpoint + ready
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} at {self.endpoint}>"
+
+    def url(self, bucket: str, prefix: str = "") -> str:
+        """For `storage.open`."""
+        return f"s3://{bucket}/{prefix}?endpoint={self.endpoint}"
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords of `storage.open` that let it in."""
+        return {"access_key": self.access_key, "secret_key": self._secret_key, "region": REGION}
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket, unless an earlier run in the same folder has made it."""
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self._secret_key,
+            region_name=REGION,
+            config=Config(s3={"addressing_style": "path"}),
+        )
+        with closing(client), suppress(client.exceptions.BucketAlreadyOwnedByYou):
+            client.create_bucket(Bucket=name)
+
+    def start(self) -> None:
+        """Start the process and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"{self} did not start. It said: {self._log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Ask it to end, as an administrator would."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._process = None
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(self._ready, timeout=1) as answer:  # noqa: S310
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def _environment(self) -> Mapping[str, str]:
+        home = str(self._log.parent)
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": home,  # MinIO makes ~/.minio, whatever it is told
+            "MINIO_ROOT_USER": self.access_key,
+            "MINIO_ROOT_PASSWORD": self._secret_key,
+            "MINIO_BROWSER": "off",  # else a console listens on a random port of every interface
+            "MINIO_UPDATE": "off",  # else it asks the internet for updates
+            "MINIO_CI_CD": "1",  # smaller buffers, and any folder will do as a disk
+        }
+
+
+@contextmanager
+def minio_server(folder: Path, port: int = 0) -> Iterator[S3Server]:
+    """A MinIO that keeps its objects below `folder`; `scripts/minio.sh` must have built it."""
+    binary = minio_binary()
+    if binary is None:
+        raise RuntimeError("MinIO is not built. Run scripts/minio.sh, or use moto.")
+    port = port or _free_port()
+    address = ["--address", f"127.0.0.1:{port}", "--certs-dir", str(folder / "certs")]
+    command = [str(binary), "server", "--quiet", *address, str(folder / "data")]
+    yield from _running(S3Server("MinIO", command, port, "/minio/health/ready", folder / "minio.log"))
+
+
+@contextmanager
+def moto_server(port: int = 0) -> Iterator[S3Server]:
+    """A moto server process: it accepts any credentials, and checks conditions without a lock."""
+    port = port or _free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with tempfile.TemporaryDirectory(prefix="moto-") as folder:
+        yield from _running(S3Server("moto", command, port, "/moto-api/", Path(folder) / "moto.log"))
+
+
+def _running(server: S3Server) -> Iterator[S3Server]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a server with a bucket until Ctrl-C, and print how to use it."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.s3_server", description=main.__doc__)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--minio", action="store_true", help="MinIO, or fail if it is not built")
+    which.add_argument("--moto", action="store_true", help="moto, even if MinIO is built")
+    parser.add_argument("--folder", type=Path, help="where MinIO keeps its objects; a temporary folder if not given")
+    parser.add_argument("--port", type=int, default=0, help="a free one if not given")
+    asked = parser.parse_args(arguments)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server is stopped then, too
+    with tempfile.TemporaryDirectory(prefix="minio-") as temporary:
+        folder = (asked.folder or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        use_moto = asked.moto or not (asked.minio or minio_binary())
+        try:
+            with moto_server(asked.port) if use_moto else minio_server(folder, asked.port) as server:
+                server.create_bucket("elastic")
+                _explain(server)
+                signal.pause()
+        except KeyboardInterrupt:
+            print("stopped.")
+
+
+def _explain(server: S3Server) -> None:
+    settings = server.settings()
+    print(f"{server.name} runs on loopback with the bucket elastic; Ctrl-C stops it. To use it:\n")
+    print(f"export AWS_ACCESS_KEY_ID={settings['access_key']}")
+    print(f"export AWS_SECRET_ACCESS_KEY={settings['secret_key']}")
+    print(f"\nstorage.open({server.url('elastic', 'state')!r})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""All codecs by name. Adding one is a file and an entry here; a name, once written to a store, keeps its meaning."""
+
+from collections.abc import Mapping
+
+from storage.codec import arrow_table, json_documents, mapping, numpy_arrays, pickled, raw_bytes
+from storage.codec.payload import Codec, Payload
+
+# In the order in which they are asked; the last one takes everything.
+CODECS: Mapping[str, Codec] = {
+    "arrow": arrow_table.CODEC,
+    "numpy": numpy_arrays.CODEC,
+    "mapping": mapping.CODEC,
+    "json": json_documents.CODEC,
+    "bytes": raw_bytes.CODEC,
+    "pickle": pickled.CODEC,
+}
+
+
+def encoded(value: object) -> tuple[str, Payload]:
+    """The name of the first codec that keeps the value as it is, and what it made of it."""
+    return next((name, payload) for name, codec in CODECS.items() if (payload := codec.encode(value)) is not None)
+
+
+def encoded_size_hint(value: object) -> int:
+    """About how many bytes the value becomes before compression, for memory budgets: a guess in little time."""
+    return next(size for codec in CODECS.values() if (size := codec.size_hint(value)) is not None)

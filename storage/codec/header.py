@@ -1,0 +1,144 @@
+"""The signed beginning of an object.
+
+    magic 8 | format version u16 | header length u32 | header (JSON) | HMAC-SHA256 32 | CRC-32 u32 | zeros | parts
+
+Numbers are little-endian. The header holds the object's key, its size, the SHA-256 of every part and where it is; the
+HMAC covers everything before it, so one short signature vouches for the whole object, in this place. The CRC covers
+everything before it too: it tells damage (it is wrong) from a foreign signature (it is right). Parts start at
+multiples of 64 bytes, with zeros between them.
+"""
+
+import hashlib
+import hmac
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from storage.codec.json_documents import canonical
+from storage.codec.payload import JSON, aligned, flat
+from storage.codec.secret import Secret
+from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput, NewerFormat
+from storage.stores.protocol import Bytes
+
+FORMAT_VERSION = 1
+HEADER_GUESS_BYTES = 64 * 1024  # the header of some 250 parts; no slower to fetch from a server than a kilobyte
+
+_MAGIC = b"\x89elastic"
+_FIXED = struct.Struct("<8sHI")
+_CRC = struct.Struct("<I")
+_SEAL_BYTES = hashlib.sha256().digest_size + _CRC.size
+_LARGEST_HEADER = 256 * 1024 * 1024  # so that a flipped bit in its length does not make a reader fetch gigabytes
+
+RESTORE = "Restore an older snapshot; the bytes changed after they were written, or were never all written."
+UPDATE = "Update spark-elastic here to the version that wrote it."
+
+
+class HeaderTooShort(DamagedObject):
+    """The bytes end within the header: fetch `needed` bytes and try again. If there are no more, this is the damage."""
+
+    def __init__(self, key: str, needed: int, there: int) -> None:
+        self.needed = needed
+        super().__init__(key, f"its header takes {needed} bytes, and only {there} are there", RESTORE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where one part of an object is, and how its bytes become a value; `offset` counts from the object's start."""
+
+    name: str
+    codec: str
+    compression: str
+    offset: int
+    stored_size: int
+    raw_size: int
+    digest: bytes
+    detail: Any = field(repr=False)
+
+    @property
+    def stop(self) -> int:
+        return self.offset + self.stored_size
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an object of `size` bytes holds, read from its first `length` bytes.
+
+    One that `read_header` returned was verified; do not make one from other bytes.
+    """
+
+    key: str
+    length: int
+    size: int
+    meta: Mapping[str, Any]
+    parts: Mapping[str, Part]
+
+
+def sealed_header(key: str, meta: Mapping[str, JSON], parts: Sequence[Part], secret: Secret) -> bytes:
+    """Everything before the first part, zeros included; the offsets of `parts` count from its end.
+
+    Its length depends on everything but the digests, so it can be known before they are.
+    """
+    entries = [vars(part) | {"digest": part.digest.hex()} for part in parts]
+    size = parts[-1].stop if parts else 0
+    try:
+        text = canonical({"key": key, "meta": meta, "parts": entries, "size": size})
+    except (TypeError, ValueError) as error:
+        raise InvalidStorageInput(f"the meta data of {key!r} is no JSON: {error}. Keep it to plain JSON.") from error
+    if len(text) > _LARGEST_HEADER:
+        raise InvalidStorageInput(f"{key!r} has {len(parts)} parts, more than a header can list. Store it as several.")
+    signed = _FIXED.pack(_MAGIC, FORMAT_VERSION, len(text)) + text
+    signed += secret.sign(signed)
+    signed += _CRC.pack(zlib.crc32(signed))
+    return signed.ljust(aligned(len(signed)), b"\0")
+
+
+def read_header(prefix: Bytes, *, key: str, secret: Secret) -> Header:
+    """Verify the beginning of the object stored under `key`; nothing in it is parsed before its signature is.
+
+    `HEADER_GUESS_BYTES` are enough for most objects; `HeaderTooShort` says how many others need.
+    """
+    view = flat(prefix)
+    length = _header_length(view, key)
+    signed, end = _FIXED.size + length, _FIXED.size + length + _SEAL_BYTES
+    if len(view) < end:
+        raise HeaderTooShort(key, end, len(view))
+    (checksum,) = _CRC.unpack(view[end - _CRC.size : end])
+    if zlib.crc32(view[: end - _CRC.size]) != checksum:
+        raise DamagedObject(key, "its header does not match its checksum", RESTORE)
+    if not hmac.compare_digest(secret.sign(view[:signed]), view[signed : end - _CRC.size]):
+        reason = "it is not signed with this application's secret"
+        raise ForeignObject(key, reason, "Use the secret that it was written with.")
+    document = json.loads(bytes(view[_FIXED.size : signed]))
+    if document["key"] != key:
+        reason = f"it is signed for another place, {document['key']!r}"
+        raise ForeignObject(key, reason, "Find out who put it there; an object cannot be moved to another key.")
+    return _header(document, end)
+
+
+def _header_length(view: memoryview, key: str) -> int:
+    """The fixed fields, checked in order."""
+    begin = bytes(view[: len(_MAGIC)])
+    if not _MAGIC.startswith(begin):
+        raise ForeignObject(key, "it is not an object of spark-elastic", "Keep other files out of the store's folder.")
+    if len(view) < _FIXED.size:
+        raise HeaderTooShort(key, _FIXED.size, len(view))
+    _, version, length = _FIXED.unpack(view[: _FIXED.size])
+    if version > FORMAT_VERSION:
+        reason = f"it is written in format {version}, and this version reads formats up to {FORMAT_VERSION}"
+        raise NewerFormat(key, reason, UPDATE)
+    if version == 0 or length > _LARGEST_HEADER:
+        raise DamagedObject(key, f"format {version} with a header of {length} bytes cannot be", RESTORE)
+    return int(length)
+
+
+def _header(document: Any, length: int) -> Header:
+    start = aligned(length)
+    parts = {}
+    for entry in document["parts"]:
+        entry["digest"] = bytes.fromhex(entry["digest"])
+        entry["offset"] += start
+        parts[entry["name"]] = Part(**entry)
+    return Header(document["key"], length, start + document["size"], document["meta"], parts)

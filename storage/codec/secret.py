@@ -1,0 +1,58 @@
+"""The application's secret: it signs every object, and is never printed."""
+
+import hashlib
+import hmac
+import secrets
+from typing import Self
+
+from storage.errors import InvalidStorageInput
+from storage.stores.protocol import Bytes
+
+_LEAST_BYTES = 16  # 128 bits: out of reach of guessing
+_LABEL = b"spark-elastic: signature of stored objects"  # so that other uses of the secret have other keys
+
+
+class Secret:
+    """At least 16 bytes that only this application knows.
+
+    It does not show itself in `repr`, `str` or a pickle. To send it to a node, say so: `reveal()` here, `of` there.
+    """
+
+    __slots__ = ("_bytes", "_signing_key")
+
+    def __init__(self, value: bytes) -> None:
+        if len(value) < _LEAST_BYTES:
+            raise InvalidStorageInput(
+                f"a secret of {len(value)} bytes can be guessed. Use at least {_LEAST_BYTES}, or `Secret.random()`."
+            )
+        self._bytes = bytes(value)
+        self._signing_key = hmac.digest(self._bytes, _LABEL, hashlib.sha256)
+
+    @classmethod
+    def of(cls, value: str | bytes) -> Self:
+        """From a setting; text counts as its UTF-8 bytes."""
+        return cls(value.encode() if isinstance(value, str) else value)
+
+    @classmethod
+    def random(cls) -> Self:
+        return cls(secrets.token_bytes(32))
+
+    def reveal(self) -> bytes:
+        """The bytes themselves. Keep them out of logs."""
+        return self._bytes
+
+    def sign(self, data: Bytes) -> bytes:
+        """The HMAC-SHA256 of the data, under a key that is derived from the secret."""
+        return hmac.digest(self._signing_key, data, hashlib.sha256)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and hmac.compare_digest(self._bytes, other._bytes)
+
+    def __hash__(self) -> int:
+        return hash(self._signing_key)
+
+    def __repr__(self) -> str:
+        return "Secret(hidden)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Secret is not pickled along with other things. Send `secret.reveal()`, and use `Secret.of`.")

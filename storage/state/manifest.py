@@ -1,0 +1,95 @@
+"""What is true about an operator: which state every unit has, which batches count, who owns which tasks."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+from storage.errors import InvalidStorageInput
+from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
+from storage.state.unit import Unit
+from storage.state.units import Units
+
+
+class OpenRound(NamedTuple):
+    """A batch whose records still make records: rounds up to this one are committed, the batch is not complete."""
+
+    batch: int
+    round: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of the truth. Its `number` says which; 0 is a draft that is not committed.
+
+    Invariant: no unit's state includes a batch that is not committed, and the log holds the input of all committed
+    batches above the low-water mark, in the order of replay. `units` must name every unit of the operator (None: its
+    state is still empty), for input is kept as long as the unit with the oldest state needs it.
+    """
+
+    units: Units
+    assignment: Any = None  # JSON that means nothing here
+    epoch: int = 0  # version of the assignment
+    last_batch: int = BEFORE_FIRST_BATCH
+    open_round: OpenRound | None = None
+    log: tuple[LogRef, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)  # JSON of the user's own
+    number: int = 0
+    controller: str = ""
+    whole: int = 0  # number of the object that holds all this; those after it, up to `number`, are batch commits
+    previous_whole: int = 0  # number of the whole object before that; 0 if there is none
+
+    def __post_init__(self) -> None:
+        if self.units.newest_batch > self.last_batch:
+            raise InvalidStorageInput(
+                f"a state includes batch {self.units.newest_batch}, and batch {self.last_batch} is the last one that "
+                "counts. Commit the batch before the state."
+            )
+
+    @classmethod
+    def first(cls, units: Iterable[Unit], assignment: Any = None, **fields: Any) -> Self:
+        """A draft for an operator that starts: all units exist, with empty state."""
+        return cls(Units(dict.fromkeys(units)), assignment, **fields)
+
+    @property
+    def low_water_mark(self) -> int:
+        """The newest batch that the states of all units include: input up to it is no longer needed."""
+        return self.units.oldest_batch
+
+    def with_states(self, refs: Iterable[StateRef], **fields: Any) -> Self:
+        """With newer states for some units, and other `fields` replaced."""
+        return replace(self, units=self.units.with_states(refs), **fields)
+
+    def with_batch(self, batch: int, round_: int, complete: bool, logs: Iterable[LogRef]) -> Self:
+        """With one more round of a batch."""
+        return replace(
+            self,
+            last_batch=batch if complete else self.last_batch,
+            open_round=None if complete else OpenRound(batch, round_),
+            log=(*self.log, *sorted(logs)),
+        )
+
+    def without_old_log(self) -> Self:
+        return replace(self, log=tuple(ref for ref in self.log if ref.batch > self.low_water_mark))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in _PLAIN_FIELDS},
+            "open_round": list(self.open_round) if self.open_round else None,
+            "meta": dict(self.meta),
+            "units": [[unit.to_json(), ref and ref.to_json()] for unit, ref in self.units.items()],
+            "log": [ref.to_json() for ref in self.log],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        return cls(
+            **{name: document[name] for name in _PLAIN_FIELDS},
+            open_round=OpenRound(*document["open_round"]) if document["open_round"] else None,
+            meta=document["meta"],
+            units=Units({Unit.from_json(unit): ref and StateRef.from_json(ref) for unit, ref in document["units"]}),
+            log=tuple(map(LogRef.from_json, document["log"])),
+        )
+
+
+# Those that are JSON as they are.
+_PLAIN_FIELDS = ("assignment", "epoch", "last_batch", "number", "controller", "whole", "previous_whole")

@@ -1,0 +1,61 @@
+"""Where the objects of one operator are; the one place that spells their keys.
+
+operators/<name>/state/<lease>/<unit>-<batch>-<nonce>.state       a unit's state, saved under a lease
+operators/<name>/log/<batch>/<round>-<partition>-<nonce>.log      input of one batch from one source partition
+operators/<name>/manifest/<number>.manifest                       what is true
+operators/<name>/leases/<lease>.json                              work under way
+
+Numbers have leading zeros, so that the order of the keys is the order of the numbers.
+"""
+
+import secrets
+
+from storage.errors import InvalidStorageInput
+from storage.state.refs import LogRef
+from storage.stores.keys import checked_key, name_segment
+
+_NUMBER_DIGITS = 20  # any 64-bit number
+
+
+class Paths:
+    """The keys of one operator's objects."""
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+        root = f"operators/{name_segment(operator)}"
+        self.states = f"{root}/state/"
+        self.logs = f"{root}/log/"
+        self.manifests = f"{root}/manifest/"
+        self.leases = f"{root}/leases/"
+        checked_key(self.manifest(0))
+
+    def state(self, lease: str, unit_segment: str, batch: int) -> str:
+        """A new key every time: state objects are never written twice."""
+        return checked_key(f"{self.states}{lease}/{unit_segment}-{batch}-{secrets.token_hex(8)}.state")
+
+    def log(self, ref: LogRef) -> str:
+        return f"{self.logs}{ref.batch:0{_NUMBER_DIGITS}d}/{ref.round:04d}-{ref.partition:06d}-{ref.nonce}.log"
+
+    def manifest(self, number: int) -> str:
+        return f"{self.manifests}{number:0{_NUMBER_DIGITS}d}.manifest"
+
+    def lease(self, lease: str) -> str:
+        return checked_key(f"{self.leases}{lease}.json")
+
+    def lease_of_state(self, key: str) -> str:
+        return key.removeprefix(self.states).partition("/")[0]
+
+    def lease_of_file(self, key: str) -> str:
+        return key.removeprefix(self.leases).removesuffix(".json")
+
+    def batch_of_log(self, key: str) -> int:
+        return _number(key, key.removeprefix(self.logs).partition("/")[0])
+
+    def number_of_manifest(self, key: str) -> int:
+        return _number(key, key.removeprefix(self.manifests).removesuffix(".manifest"))
+
+
+def _number(key: str, digits: str) -> int:
+    if not digits.isdecimal():
+        raise InvalidStorageInput(f"{key!r} is not an object of an operator. Move it out of the operator's folder.")
+    return int(digits)

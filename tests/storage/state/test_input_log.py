@@ -1,0 +1,140 @@
+"""The input log: each task gets its rows in order, and no more is fetched than that takes."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from storage.codec import HEADER_GUESS_BYTES, Secret
+from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput
+from storage.state import InputLog, LogRef
+from storage.state.paths import Paths
+from storage.stores.memory import MemoryStore
+from storage.stores.protocol import Store
+from tests.storage.state.doubles import WatchedStore
+
+SECRET = Secret.of("a secret for tests only")
+
+
+def log(store: Store) -> InputLog:
+    return InputLog(store, SECRET, "counts")
+
+
+def rows(*values: int) -> pa.Table:
+    return pa.table({"value": pa.array(values, pa.int64())})
+
+
+def noise(seed: int, kilobytes: int) -> pa.Table:
+    """Rows that cannot be compressed."""
+    return pa.table({"value": np.random.default_rng(seed).integers(0, 2**62, kilobytes * 128)})
+
+
+def test_a_task_reads_its_own_rows(any_store: Store) -> None:
+    ref = log(any_store).append(3, 1, {0: rows(1, 2), 5: rows(3)})
+    assert log(any_store).read(ref, [5]) == {5: rows(3)}
+    assert log(any_store).read(ref, [5, 0, 9]) == {0: rows(1, 2), 5: rows(3)}
+    (entry,) = any_store.list()
+    assert entry.key.startswith("operators/counts/log/00000000000000000003/0000-000001-")
+    assert entry.size == ref.size
+
+
+def test_record_batches_are_logged_like_tables_and_empty_slices_not_at_all(store: MemoryStore) -> None:
+    (batch,) = rows(7).to_batches()
+    ref = log(store).append(0, 0, {1: batch, 2: rows()})
+    assert log(store).read(ref, [1, 2]) == {1: rows(7)}
+
+
+def test_an_append_is_never_overwritten_by_another_one_of_the_same_input(store: MemoryStore) -> None:
+    first, second = (log(store).append(0, 0, {1: rows(value)}) for value in (1, 2))
+    assert log(store).read(first, [1]) == {1: rows(1)}
+    assert log(store).read(second, [1]) == {1: rows(2)}
+
+
+def test_only_what_was_committed_is_replayed(store: MemoryStore) -> None:
+    log(store).append(0, 0, {1: rows(1)})
+    committed = log(store).append(0, 0, {1: rows(2)})
+    assert [found.rows for found in log(store).replay([committed], {1: -1}, up_to=0)] == [rows(2)]
+
+
+@settings(max_examples=max(20, settings().max_examples // 3))
+@given(st.data())
+def test_a_replay_gives_each_task_its_rows_after_its_own_batch_in_the_order_of_input(data: st.DataObject) -> None:
+    store = MemoryStore()
+    places = data.draw(
+        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 3)), unique=True, max_size=25)
+    )
+    refs: list[LogRef] = []
+    expected: list[tuple[tuple[int, int, int], int, list[int]]] = []
+    after = data.draw(st.dictionaries(st.integers(0, 4), st.integers(-1, 5), max_size=5))
+    up_to = data.draw(st.integers(-1, 6))
+    for number, place in enumerate(places):
+        batch, round_, partition = place
+        tasks = sorted(data.draw(st.sets(st.integers(0, 4))))
+        slices = {task: rows(number, task) for task in tasks}
+        refs.append(log(store).append(batch, partition, slices, round=round_))
+        expected += [(place, task, [number, task]) for task in tasks if after.get(task, up_to) < batch <= up_to]
+    replayed = [
+        ((ref.batch, ref.round, ref.partition), task, found["value"].to_pylist())
+        for ref, task, found in log(store).replay(refs, after, up_to)
+    ]
+    assert replayed == sorted(expected)
+
+
+def test_one_task_of_many_costs_the_header_and_its_own_bytes() -> None:
+    store = WatchedStore()
+    ref = log(store).append(0, 0, {task: noise(task, kilobytes=256) for task in range(64)})
+    assert log(store).read(ref, [40]) == {40: noise(40, kilobytes=256)}
+    assert store.requests == 2
+    assert store.fetched <= HEADER_GUESS_BYTES + 260 * 1024
+    assert ref.size >= 64 * 256 * 1024
+
+
+def test_neighbours_are_fetched_together_and_others_apart() -> None:
+    store = WatchedStore()
+    ref = log(store).append(0, 0, {task: noise(task, kilobytes=100) for task in range(20)})
+    assert list(log(store).read(ref, [5, 6, 7, 15])) == [5, 6, 7, 15]
+    assert store.requests == 3
+    assert store.fetched <= HEADER_GUESS_BYTES + 405 * 1024
+
+
+def test_a_replay_fetches_no_object_that_its_tasks_have_already() -> None:
+    store = WatchedStore()
+    refs = [log(store).append(batch, 0, {0: rows(batch), 1: rows(batch)}) for batch in range(10)]
+    assert [found.ref.batch for found in log(store).replay(refs, {0: 6}, up_to=8)] == [7, 8]
+    assert store.requests == 2
+
+
+def test_a_header_longer_than_the_guess_is_fetched_in_full() -> None:
+    store = WatchedStore()
+    ref = log(store).append(0, 0, {task: rows(task) for task in range(600)})
+    assert log(store).read(ref, [599]) == {599: rows(599)}
+
+
+def test_the_log_survives_a_restart(any_store: Store) -> None:
+    ref = log(any_store).append(2, 0, {1: rows(4)}, round=1)
+    named = LogRef.from_json(ref.to_json())
+    assert [found.rows for found in log(any_store).replay([named], {1: 1}, up_to=2)] == [rows(4)]
+
+
+def test_damage_and_another_secret_are_refused(store: MemoryStore) -> None:
+    ref = log(store).append(0, 0, {1: rows(4)})
+    with pytest.raises(ForeignObject):
+        InputLog(store, Secret.of("quite another secret"), "counts").read(ref, [1])
+    key = Paths("counts").log(ref)
+    store.put(key, bytes(store.get(key).data[:-1]))
+    with pytest.raises(DamagedObject):
+        log(store).read(ref, [1])
+
+
+@pytest.mark.parametrize("place", [(-1, 0, 0), (0, -1, 0), (0, 0, -1)])
+def test_negative_numbers_are_refused(store: MemoryStore, place: tuple[int, int, int]) -> None:
+    batch, partition, round_ = place
+    with pytest.raises(InvalidStorageInput, match="from 0"):
+        log(store).append(batch, partition, {}, round=round_)
+    assert list(store.list()) == []
+
+
+def test_rows_that_are_not_arrow_are_refused(store: MemoryStore) -> None:
+    with pytest.raises(InvalidStorageInput, match="Arrow"):
+        log(store).append(0, 0, {1: [1, 2]})

@@ -1,0 +1,272 @@
+"""Manifests: one sequence of commits, one owner, and nothing that was true is lost in a restart or a doubt."""
+
+from dataclasses import replace
+
+import pytest
+
+from storage.codec import Secret
+from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput, LeaseClosed, NotOwner, StoreUnavailable
+from storage.state import LogRef, Manifest, Manifests, OpenRound, StateManager, StateRef, Unit, Units
+from storage.state.manifests import BATCHES_PER_WHOLE
+from storage.stores.memory import MemoryStore
+from storage.stores.protocol import Bytes, Store
+from tests.storage.state.doubles import TroubledStore, WatchedStore
+
+SECRET = Secret.of("a secret for tests only")
+TASKS = [Unit.of_task(0), Unit.of_task(1)]
+
+
+def controller(store: Store) -> Manifests:
+    return Manifests(store, SECRET, "counts")
+
+
+def owner(store: Store) -> Manifests:
+    manifests = controller(store)
+    manifests.recover(Manifest.first(TASKS, assignment={"node-1": [0, 2]}, meta={"by": "test"}))
+    return manifests
+
+
+def logged(batch: int, round_: int = 0) -> LogRef:
+    return replace(LogRef.new(batch, round_, 0), size=10)
+
+
+def snapshot(store: Store, manifests: Manifests, unit: Unit, batch: int) -> StateRef:
+    """A state in the manifest, as a snapshot puts it there."""
+    with manifests.leases.open("snapshot") as lease, StateManager(store, SECRET, "counts") as states:
+        ref = states.save(unit, f"state of {unit}", batch=batch, lease=lease)
+        manifests.commit(lambda current: current.with_states([ref]))
+        return ref
+
+
+def keys(store: Store) -> list[str]:
+    return [entry.key for entry in store.list("operators/counts/manifest/")]
+
+
+def test_an_operator_that_never_started_has_no_manifest(any_store: Store) -> None:
+    assert controller(any_store).latest() is None
+
+
+def test_what_was_committed_survives_a_restart(any_store: Store) -> None:
+    first = owner(any_store)
+    log = logged(0)
+    first.commit_batch(0, [log])
+    ref = snapshot(any_store, first, TASKS[0], batch=0)
+    last = first.commit(lambda current: replace(current, epoch=3, assignment={"node-2": [0, 2]}, meta={"x": [1]}))
+    restarted = controller(any_store).recover()
+    assert restarted == replace(
+        last, number=last.number + 1, whole=last.number + 1, previous_whole=last.number, controller=restarted.controller
+    )
+    assert restarted.units == {TASKS[0]: ref, TASKS[1]: None}
+    assert (restarted.epoch, restarted.assignment, restarted.meta) == (3, {"node-2": [0, 2]}, {"x": [1]})
+    assert (restarted.last_batch, restarted.log, restarted.low_water_mark) == (0, (log,), -1)
+
+
+def test_numbers_count_up_without_gaps(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [])
+    manifests.commit(lambda current: current)
+    assert keys(store) == [f"operators/counts/manifest/{number:020d}.manifest" for number in (1, 2, 3)]
+
+
+def test_a_batch_commit_is_small_however_many_units_there_are(store: MemoryStore) -> None:
+    manifests = controller(store)
+    manifests.recover(Manifest.first(map(Unit.of_task, range(4096))))
+    manifests.commit_batch(0, [logged(0)])
+    whole, batch = (entry.size for entry in store.list("operators/counts/manifest/"))
+    assert batch < 1000 < whole
+
+
+def test_many_batch_commits_are_folded_into_a_whole_manifest_now_and_then() -> None:
+    store = WatchedStore()
+    manifests = owner(store)
+    logs = [logged(batch) for batch in range(BATCHES_PER_WHOLE + 5)]
+    for log in logs:
+        manifests.commit_batch(log.batch, [log])
+    latest = controller(store).latest()
+    assert latest is not None
+    assert (latest.log, latest.last_batch) == (tuple(logs), logs[-1].batch)
+    assert (latest.number, latest.whole) == (len(logs) + 1, BATCHES_PER_WHOLE + 2)
+
+
+def test_a_replayed_batch_changes_nothing(store: MemoryStore) -> None:
+    manifests = owner(store)
+    committed = manifests.commit_batch(0, [logged(0)])
+    assert manifests.commit_batch(0, [logged(0)]) == committed
+    assert controller(store).recover().log == committed.log
+
+
+def test_rounds_of_a_batch_are_committed_one_by_one_and_the_last_completes_it(store: MemoryStore) -> None:
+    manifests = owner(store)
+    logs = [logged(0, 0), logged(0, 1)]
+    manifests.commit_batch(0, logs[:1], complete=False)
+    manifests.commit_batch(0, logs[1:], round=1, complete=False)
+    restarted = controller(store)
+    unfinished = restarted.recover()
+    assert (unfinished.open_round, unfinished.last_batch, unfinished.log) == (OpenRound(0, 1), -1, tuple(logs))
+    assert restarted.commit_batch(0, [logged(0, 1)], round=1) == unfinished
+    complete = restarted.commit_batch(0, [], round=2)
+    assert (complete.open_round, complete.last_batch, complete.log) == (None, 0, tuple(logs))
+
+
+@pytest.mark.parametrize(("batch", "round_"), [(1, 0), (0, 2), (2, 1)])
+def test_rounds_out_of_order_are_refused(store: MemoryStore, batch: int, round_: int) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [], complete=False)
+    with pytest.raises(InvalidStorageInput, match="round 1 of batch 0 is next"):
+        manifests.commit_batch(batch, [], round=round_)
+
+
+def test_logs_of_another_batch_are_refused(store: MemoryStore) -> None:
+    with pytest.raises(InvalidStorageInput, match="Commit each with its own"):
+        owner(store).commit_batch(0, [logged(1)])
+
+
+def test_a_controller_that_was_fenced_off_commits_nothing_any_more(any_store: Store) -> None:
+    old, new = owner(any_store), owner(any_store)
+    before = keys(any_store)
+    for _ in range(2):
+        with pytest.raises(NotOwner, match="run each operator once") as caught:
+            old.commit_batch(0, [])
+        assert (caught.value.mine, caught.value.theirs) == (1, 2)
+        with pytest.raises(NotOwner):
+            old.commit(lambda current: current)
+        with pytest.raises(NotOwner):
+            old.recover()
+    assert keys(any_store) == before
+    assert new.commit_batch(0, []).last_batch == 0
+
+
+def test_a_controller_that_slept_until_its_number_was_collected_is_fenced_off_all_the_same(store: MemoryStore) -> None:
+    old, new = owner(store), owner(store)
+    latest = new.commit(lambda current: current)
+    store.delete(keys(store)[:2])
+    with pytest.raises(NotOwner):
+        old.commit_batch(0, [])
+    assert controller(store).latest() == latest
+
+
+class UnconditionalStore(MemoryStore):
+    """Looks before it writes, and promises nothing."""
+
+    conditional = False
+
+    def put_if_absent(self, key: str, data: Bytes, *, timeout: float | None = None) -> str:
+        return super().put_if_absent(key, data, timeout=timeout)
+
+
+def test_one_controller_after_the_other_is_safe_without_conditional_writes() -> None:
+    store = UnconditionalStore()
+    old, new = owner(store), owner(store)
+    assert new.commit_batch(0, []).number == 3
+    with pytest.raises(NotOwner):
+        old.commit_batch(0, [])
+
+
+@pytest.mark.parametrize("when", ["before", "after", "late"])
+def test_a_commit_in_doubt_is_neither_lost_nor_done_twice(when: str) -> None:
+    store = TroubledStore()
+    manifests = owner(store)
+    log = logged(0)
+    store.once("/manifest/", when)
+    with pytest.raises(StoreUnavailable):
+        manifests.commit_batch(0, [log])
+    committed = manifests.commit_batch(0, [log])
+    for late in store.late:
+        with pytest.raises(Exception, match="already in"):
+            late()
+    assert committed.log == (log,)
+    assert controller(store).latest() == committed
+    assert manifests.commit_batch(1, []).number == 3
+
+
+def test_a_recovery_in_doubt_can_be_repeated() -> None:
+    store = TroubledStore()
+    store.once("/manifest/", "after")
+    manifests = controller(store)
+    with pytest.raises(StoreUnavailable):
+        manifests.recover(Manifest.first(TASKS))
+    manifests.recover(Manifest.first(TASKS))
+    assert manifests.commit_batch(0, []).number == 3
+
+
+def test_a_damaged_newest_manifest_is_refused_and_no_older_one_taken(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit(lambda current: current)
+    newest = keys(store)[-1]
+    data = bytearray(store.get(newest).data)
+    data[-5] ^= 1
+    store.put(newest, data)
+    with pytest.raises(DamagedObject):
+        controller(store).latest()
+    with pytest.raises(DamagedObject):
+        controller(store).recover()
+
+
+def test_another_secret_is_refused(store: MemoryStore) -> None:
+    owner(store)
+    with pytest.raises(ForeignObject):
+        Manifests(store, Secret.of("quite another secret"), "counts").recover()
+
+
+def test_the_low_water_mark_is_the_newest_batch_that_all_states_include(store: MemoryStore) -> None:
+    manifests = owner(store)
+    logs = [logged(batch) for batch in range(4)]
+    for log in logs:
+        manifests.commit_batch(log.batch, [log])
+    snapshot(store, manifests, TASKS[0], batch=3)
+    assert manifests.commit(lambda current: current).low_water_mark == -1
+    snapshot(store, manifests, TASKS[1], batch=1)
+    latest = manifests.commit(lambda current: current)
+    assert (latest.low_water_mark, latest.log) == (1, tuple(logs[2:]))
+
+
+def test_nothing_goes_back(store: MemoryStore) -> None:
+    manifests = owner(store)
+    for batch in range(3):
+        manifests.commit_batch(batch, [])
+    older = snapshot(store, manifests, TASKS[0], batch=1)
+    for unit in TASKS:
+        snapshot(store, manifests, unit, batch=2)
+    latest = manifests.commit(lambda current: replace(current, epoch=5))
+    empty = Units({**latest.units, Unit.of_keys(0, "new"): None})
+    for change, name in [({"epoch": 4}, "epoch"), ({"last_batch": 1}, "last"), ({"units": empty}, "low_water_mark")]:
+        with pytest.raises(InvalidStorageInput, match=name):
+            manifests.commit(lambda current, change=change: replace(current, **change))  # type: ignore[misc]
+    with pytest.raises(InvalidStorageInput, match="low_water_mark"):
+        manifests.commit(lambda current: current.with_states([older]))
+    assert controller(store).latest() == latest
+
+
+def test_a_state_whose_lease_has_ended_is_not_committed(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [])
+    with manifests.leases.open("snapshot") as lease, StateManager(store, SECRET, "counts") as states:
+        ref = states.save(TASKS[0], 1, batch=0, lease=lease)
+    with pytest.raises(LeaseClosed):
+        manifests.commit(lambda current: current.with_states([ref]))
+
+
+def test_a_state_of_a_batch_that_does_not_count_is_not_committed(store: MemoryStore) -> None:
+    manifests = owner(store)
+    with pytest.raises(InvalidStorageInput, match="Commit the batch before the state"):
+        snapshot(store, manifests, TASKS[0], batch=0)
+
+
+def test_a_unit_has_its_own_state(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [])
+    ref = snapshot(store, manifests, TASKS[0], batch=0)
+    with pytest.raises(InvalidStorageInput, match="each unit's own"):
+        Units({TASKS[1]: ref})
+
+
+def test_a_task_can_be_split_into_sets_of_keys_and_joined_again(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [])
+    for unit in [*TASKS, Unit.of_keys(1, "hot")]:
+        snapshot(store, manifests, unit, batch=0)
+    assert set(controller(store).recover().units) == {*TASKS, Unit.of_keys(1, "hot")}
+    joined = owner(store).commit(
+        lambda current: replace(current, units=Units({unit: current.units[unit] for unit in TASKS}))
+    )
+    assert list(joined.units) == TASKS

@@ -1,0 +1,238 @@
+"""Reliability: whatever crashes, races or gets lost, what the manifest names is there, and nothing else stays."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+
+from storage.codec import Secret
+from storage.errors import LeaseClosed, NotOwner, ObjectMissing, StoreUnavailable
+from storage.state import Collector, InputLog, Lease, LogRef, Manifest, Manifests, StateManager, StateRef, Unit
+from storage.state.paths import Paths
+from tests.storage.state.world import Actor, World
+
+SEEDS = settings().max_examples * 3  # 180 in every run, 6,000 in a long one
+OPERATOR = "counts"
+SECRET = Secret.of("a secret for a simulated world")
+UNITS = (Unit.of_task(0), Unit.of_task(1), Unit.of_keys(1, "hot"))
+ROWS = {0: pa.table({"key": [1, 2]})}
+PATHS = Paths(OPERATOR)
+
+
+def content(unit: Unit, batch: int) -> bytes:
+    return f"{unit} after {batch}".encode()
+
+
+@dataclass
+class Work:
+    """What nodes do under one lease: save the state of a unit after a batch, or load a state that a manifest named."""
+
+    controller: str
+    lease: Lease
+    waiting: list[tuple[Unit, int] | StateRef] = field(default_factory=list)
+    saved: list[StateRef] = field(default_factory=list)
+
+
+@dataclass
+class Controller:
+    """What a controller remembers until it crashes."""
+
+    manifests: Manifests
+    known: Manifest | None = None
+    works: list[Work] = field(default_factory=list)
+
+
+def with_newer(current: Manifest, saved: list[StateRef]) -> Manifest:
+    known = {unit: ref.batch if ref else -1 for unit, ref in current.units.items()}
+    return current.with_states(ref for ref in saved if ref.batch > known[ref.unit])
+
+
+class Cluster:
+    """The programs of all actors, and what they were promised."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = World(seed)
+        self.random = self.world.random
+        self.work: list[Work] = []  # for the nodes
+        self.truth = Manifests(self.world.store, SECRET, OPERATOR)  # looks only, past all troubles
+        self.owners: list[str] = []  # of all manifests in the order of their numbers
+        self.batch = -1  # the newest that was acknowledged
+        self.logs: dict[int, tuple[LogRef, ...]] = {}  # of batches whose commit was acknowledged
+        self.states: dict[Unit, int] = {}  # the newest batch of a unit's state that was acknowledged
+        self.low_water_mark = -1
+        self.world.checks.append(self.check)
+
+    def run(self) -> None:
+        self.truth.recover(Manifest.first(UNITS))
+        for number in range(2):
+            self.world.start(f"node-{number}", self.node)
+        for number in range(self.random.choice([1, 2, 2, 3])):
+            self.world.start(f"controller-{number}", self.controller)
+        self.world.start("collector", self.collector)
+        self.world.run()
+
+    # -- programs ---------------------------------------------------------------------------------------------------
+
+    def node(self, actor: Actor) -> None:
+        manager = StateManager(actor.store, SECRET, OPERATOR)
+        while True:
+            actor.pause(until=lambda: any(work.waiting for work in self.work))
+            work = self.random.choice([work for work in self.work if work.waiting])
+            task = work.waiting.pop()
+            if self.random.random() < 0.4:
+                actor.sleep()
+            with suppress(StoreUnavailable):
+                if isinstance(task, StateRef):
+                    self.load(manager, task, work)
+                else:
+                    unit, batch = task
+                    work.saved.append(manager.save(unit, content(unit, batch), batch=batch, lease=work.lease.id))
+
+    def load(self, manager: StateManager, ref: StateRef, work: Work) -> None:
+        """Whoever reads under a lease may take its time: nothing that the manifest named goes away."""
+        try:
+            state = manager.load(ref).state
+        except ObjectMissing:
+            latest = self.truth.latest()
+            assert latest is not None
+            assert not work.lease.is_open or latest.controller != work.controller
+        else:
+            assert bytes(state) == content(ref.unit, ref.batch)
+
+    def collector(self, actor: Actor) -> None:
+        for _ in range(10):
+            actor.pause(steps=15)
+            with suppress(StoreUnavailable):
+                Collector(actor.store, SECRET, OPERATOR, keep=self.random.choice([1, 1, 2])).collect()
+
+    def controller(self, actor: Actor) -> None:
+        manifests = Manifests(actor.store, SECRET, OPERATOR)
+        me = Controller(manifests)
+        actor.pause(steps=self.random.choice([0, 50, 100]))
+        actions = self.random.choices(
+            [self.commit_batch, self.begin_snapshot, self.commit_snapshot, self.begin_load, self.end, self.sleep],
+            weights=[2, 3, 4, 2, 1, 1],
+            k=15,
+        )
+        for action in actions:
+            actor.pause()
+            try:
+                me.known = me.known or manifests.recover()
+                action(actor, me, me.known)
+            except StoreUnavailable:
+                continue
+            except NotOwner:
+                return
+
+    def commit_batch(self, actor: Actor, me: Controller, known: Manifest) -> None:
+        batch = known.last_batch + 1
+        ref = InputLog(actor.store, SECRET, OPERATOR).append(batch, 0, ROWS)
+        me.known = me.manifests.commit_batch(batch, [ref])
+        self.batch = max(self.batch, me.known.last_batch)
+        self.logs[batch] = tuple(found for found in me.known.log if found.batch == batch)
+
+    def begin_snapshot(self, _: Actor, me: Controller, known: Manifest) -> None:
+        work = self.new_work(me)
+        if known.last_batch >= 0:
+            units = self.random.sample(UNITS, self.random.randint(1, len(UNITS)))
+            work.waiting.extend((unit, known.last_batch) for unit in units)
+
+    def begin_load(self, _: Actor, me: Controller, known: Manifest) -> None:
+        self.new_work(me).waiting.extend(ref for ref in known.units.values() if ref)
+
+    def new_work(self, me: Controller) -> Work:
+        work = Work(me.manifests.controller, me.manifests.leases.open("work"))
+        me.works.append(work)
+        self.work.append(work)
+        return work
+
+    def commit_snapshot(self, actor: Actor, me: Controller, _: Manifest) -> None:
+        if not me.works:
+            return
+        work = self.random.choice(me.works)
+        was_open = work.lease.is_open
+        try:
+            me.known = me.manifests.commit(lambda current: with_newer(current, work.saved))
+        except LeaseClosed:
+            assert not was_open  # a state that came too late: the collector may have it already
+            return
+        except StoreUnavailable:
+            work.lease.close()  # given up, though the commit may still arrive
+            actor.sleep()
+            raise
+        self.states |= {unit: ref.batch for unit, ref in me.known.units.items() if ref}
+        if self.random.random() < 0.7:
+            work.lease.close()
+
+    def end(self, _actor: Actor, me: Controller, _known: Manifest) -> None:
+        if me.works:
+            self.random.choice(me.works).lease.close()
+
+    def sleep(self, actor: Actor, _me: Controller, _known: Manifest) -> None:
+        actor.sleep()
+
+    # -- promises ---------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """After every write: what the latest manifest names is there, and nothing acknowledged was lost."""
+        latest = self.truth.latest()
+        assert latest is not None
+        there = {entry.key for entry in self.world.store.list()}
+        assert {ref.key for ref in latest.units.values() if ref} <= there
+        assert {PATHS.log(ref) for ref in latest.log if ref.batch > latest.low_water_mark} <= there
+        if latest.controller not in self.owners[-1:]:
+            assert latest.controller not in self.owners, "a controller committed after it was fenced off"
+            self.owners.append(latest.controller)
+        assert latest.low_water_mark >= self.low_water_mark
+        self.low_water_mark = latest.low_water_mark
+        assert latest.last_batch >= self.batch
+        for unit, batch in self.states.items():
+            ref = latest.units[unit]
+            assert ref is not None
+            assert ref.batch >= batch
+
+    def check_settled(self) -> None:
+        """A last controller and a last collection: states are as saved, the log is complete, and no garbage stays."""
+        final = Manifests(self.world.store, SECRET, OPERATOR).recover()
+        Collector(self.world.store, SECRET, OPERATOR, keep=1).collect()
+        manager = StateManager(self.world.store, SECRET, OPERATOR)
+        named = {ref.key for ref in final.units.values() if ref}
+        for unit, ref in final.units.items():
+            if ref is not None:
+                assert bytes(manager.load(ref).state) == content(unit, ref.batch)
+        assert [ref.batch for ref in final.log] == list(range(final.low_water_mark + 1, final.last_batch + 1))
+        for batch, logs in self.logs.items():
+            assert batch <= final.low_water_mark or logs == tuple(ref for ref in final.log if ref.batch == batch)
+        assert {entry.key for entry in self.world.store.list(PATHS.states)} == named
+        assert all(PATHS.batch_of_log(entry.key) > final.low_water_mark for entry in self.world.store.list(PATHS.logs))
+        assert [entry.key for entry in self.world.store.list(PATHS.manifests)] == [PATHS.manifest(final.number)]
+        assert self.truth.leases.open_ones() == []
+
+
+@pytest.fixture
+def one_processor() -> Iterator[None]:
+    """Threads that take turns do so twice as fast on one processor."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("one_processor")
+def test_nothing_needed_is_ever_collected_and_no_garbage_stays_whatever_happens() -> None:
+    for seed in range(SEEDS):
+        cluster = Cluster(seed)
+        cluster.run()
+        try:
+            assert not cluster.world.errors, cluster.world.errors[0]
+            cluster.check_settled()
+        except Exception as broken:  # noqa: BLE001 - whatever it is, the story tells how it came
+            story = "\n".join(cluster.world.story)
+            pytest.fail(f"seed {seed}: {broken!r}\n{story}")
