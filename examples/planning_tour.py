@@ -60,7 +60,7 @@ def draw(days: Mapping[str, Sequence[Plan]], path: Path) -> None:
 
     figure, axes = plt.subplots(len(days), 1, figsize=(10, 1.7 * len(days)), sharex=True, layout="constrained")
     for axis, (name, plans) in zip(axes, days.items(), strict=True):
-        strips = [plans[0].current.owners(), *(made.target.owners() for made in plans)]
+        strips = [plans[0].current.owners, *(made.target.owners for made in plans)]
         numbers = {
             node: number for number, node in enumerate(dict.fromkeys(node for strip in strips for node in strip))
         }

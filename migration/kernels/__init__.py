@@ -30,6 +30,7 @@ if os.environ.get("ELASTIC_KERNEL", "") != "numpy":
 else:
     from migration.kernels import vectorised as _chosen  # type: ignore[no-redef]
 
+lightest_starts = _chosen.lightest_starts
 partition = _chosen.partition
 best_gains = _chosen.best_gains
 match = _chosen.match
@@ -50,6 +51,7 @@ __all__ = [
     "best_gains",
     "cheapest_sources",
     "kernel_info",
+    "lightest_starts",
     "match",
     "partition",
     "undominated",

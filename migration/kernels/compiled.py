@@ -34,6 +34,18 @@ match = _compiled(shared.match)
 
 
 @_compiled
+def lightest_starts(work: Floats, most: float) -> Ints:
+    """For every x the smallest a for which [a, x) weighs at most `most`; a = x if there is none below."""
+    starts = np.empty(len(work), np.int64)
+    a = 0
+    for x in range(len(work)):
+        while work[a] < work[x] - most:
+            a += 1
+        starts[x] = a
+    return starts
+
+
+@_compiled
 def _forward_by_windows(
     gain: Floats,
     first: Ints,

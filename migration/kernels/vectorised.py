@@ -10,7 +10,12 @@ from migration.kernels.shared import Floats, Ints, band, intervals_used, match, 
 
 NAME = f"numpy {np.__version__}"
 
-__all__ = ["NAME", "best_gains", "cheapest_sources", "match", "partition", "undominated"]
+__all__ = ["NAME", "best_gains", "cheapest_sources", "lightest_starts", "match", "partition", "undominated"]
+
+
+def lightest_starts(work: Floats, most: float) -> Ints:
+    """For every x the smallest a for which [a, x) weighs at most `most`; a = x if there is none below."""
+    return work.searchsorted(work - most)
 
 
 def best_gains(

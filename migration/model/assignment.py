@@ -91,11 +91,12 @@ class Assignment(Ownership):
         every = map(Run, self.boundaries, self.boundaries[1:], self.nodes)
         return tuple([run for run in every if run.start < run.stop])
 
-    def owners(self) -> list[str]:
+    @cached_property
+    def owners(self) -> tuple[str, ...]:
         owners: list[str] = []
         for node, length in zip(self.nodes, self.lengths, strict=True):
             owners += [node] * length
-        return owners
+        return tuple(owners)
 
     def loads(self, workload: Workload) -> dict[str, float]:
         before = [workload.work_prefix.item(boundary) for boundary in self.boundaries]

@@ -32,5 +32,5 @@ def moves_between(current: Ownership, target: Ownership, workload: Workload) -> 
             f"{current.tasks} tasks now, {target.tasks} in the target, {workload.tasks} in the workload. "
             "Use one number of tasks."
         )
-    everything = zip(range(current.tasks), current.owners(), target.owners(), workload.state.tolist(), strict=True)
+    everything = zip(range(current.tasks), current.owners, target.owners, workload.state.tolist(), strict=True)
     return tuple([_make_move(task) for task in everything if task[1] != task[2]])

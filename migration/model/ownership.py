@@ -40,12 +40,13 @@ class Ownership(ABC):
     def runs(self) -> tuple[Run, ...]:
         """Maximal runs of tasks with one owner, in task order, none of them empty."""
 
-    def owners(self) -> list[str]:
+    @cached_property
+    def owners(self) -> tuple[str, ...]:
         """The owner of every task."""
         owners: list[str] = []
         for start, stop, node in self.runs:
             owners += [node] * (stop - start)
-        return owners
+        return tuple(owners)
 
     def owner(self, task: int) -> str:
         """The owner of one task."""

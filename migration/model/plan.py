@@ -147,7 +147,7 @@ class Plan:
 
     def _refuse_contradictions(self) -> None:
         everyone = (*self.target.nodes, *self.leaving)
-        if after_moves(self.current, self.moves, everyone).owners() != self.target.owners():
+        if after_moves(self.current, self.moves, everyone).owners != self.target.owners:
             raise InvalidPlan("its moves do not lead from current to target. Plan again instead of editing plans.")
         if not math.isclose(self.cost, math.fsum(move.size for move in self.moves), rel_tol=RELATIVE_EPSILON):
             raise InvalidPlan(f"its cost {self.cost:g} is not the size of its moves. Plan again.")

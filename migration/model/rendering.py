@@ -42,7 +42,7 @@ def _strip(plan: "Plan") -> list[str]:
     tasks = plan.current.tasks
     width = min(tasks, _STRIP_WIDTH)
     shown = [tasks * column // width for column in range(width)]
-    before, after = plan.current.owners(), plan.target.owners()
+    before, after = plan.current.owners, plan.target.owners
     moved = {move.task * width // tasks for move in plan.moves}
     scale = "" if width == tasks else f"   (a letter is {tasks / width:.3g} tasks)"
     return [

@@ -70,7 +70,7 @@ def ownership_from_dict(document: Mapping[str, Any]) -> Assignment | ScatteredAs
 
 def after_moves(ownership: Ownership, moves: Iterable[Move], nodes: Sequence[str]) -> ScatteredAssignment:
     """Who owns what when `moves` are done and `nodes` are the nodes; refused if a source does not own its task."""
-    owners = ownership.owners()
+    owners = list(ownership.owners)
     for move in moves:
         if owners[move.task] != move.source:
             raise InvalidAssignment(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from migration.errors import Infeasible
-from migration.kernels import Ints
+from migration.kernels import Ints, lightest_starts
 from migration.model.plan import RELATIVE_EPSILON
 from migration.model.workload import Floats, Workload
 
@@ -15,8 +15,7 @@ def cap(workload: Workload, nodes: int, tau: float) -> float:
 
 def earliest_starts(workload: Workload, cap: float) -> Ints:
     """For every x the smallest a for which [a, x) weighs at most the cap; a = x if even task x-1 alone is too heavy."""
-    work = workload.work_prefix
-    return work.searchsorted(work - cap * (1 + RELATIVE_EPSILON))
+    return lightest_starts(workload.work_prefix, cap * (1 + RELATIVE_EPSILON))
 
 
 def smallest_cap(workload: Workload, nodes: int) -> float:

@@ -28,7 +28,8 @@ def test_both_kernels_choose_the_same_boundaries_to_the_last_bit(question: Quest
     boundary = np.zeros(tasks + 1) if costs == "none" else rng.normal(size=tasks + 1)
     interval = rng.normal(size=(tasks + 1, tasks + 1)) if costs == "both" else np.empty((0, 0))
     allowed = (1 + question.tau) * workload.total_work / question.nodes * (1 + 1e-9)
-    first = np.searchsorted(workload.work_prefix, workload.work_prefix - allowed)
+    first = compiled.lightest_starts(workload.work_prefix, allowed)
+    assert first.tolist() == vectorised.lightest_starts(workload.work_prefix, allowed).tolist()
     old = np.unique(question.current.boundaries)
     arguments = (
         workload.work_prefix,

@@ -33,8 +33,8 @@ def test_runs_cover_every_task_once_in_order(ownership: Ownership) -> None:
 
 @given(st.integers(1, 20).flatmap(any_ownership))
 def test_owner_owners_and_tasks_of_tell_the_same_story(ownership: Ownership) -> None:
-    owners = ownership.owners()
-    assert [ownership.owner(task) for task in range(ownership.tasks)] == owners
+    owners = ownership.owners
+    assert tuple(ownership.owner(task) for task in range(ownership.tasks)) == owners
     for node in ownership.nodes:
         assert ownership.tasks_of(node) == [task for task, owner in enumerate(owners) if owner == node]
 
@@ -61,7 +61,7 @@ def test_applying_the_moves_leads_to_the_target(data: st.DataObject) -> None:
     before, after = data.draw(any_ownership(tasks)), data.draw(any_ownership(tasks))
     moves = moves_between(before, after, Workload.uniform(tasks))
     everyone = list(dict.fromkeys((*before.nodes, *after.nodes)))
-    assert after_moves(before, moves, everyone).owners() == after.owners()
+    assert after_moves(before, moves, everyone).owners == after.owners
     assert len({move.task for move in moves}) == len(moves)
 
 

@@ -12,7 +12,7 @@ MADE = plan(Assignment.even(6, 2), 3, Workload([1.0] * 6, [10.0, 20.0, 30.0, 40.
 
 
 def test_the_numbers_of_a_small_plan() -> None:
-    assert MADE.target.owners() == ["node-1", "node-1", "node-3", "node-3", "node-2", "node-2"]
+    assert MADE.target.owners == ("node-1", "node-1", "node-3", "node-3", "node-2", "node-2")
     assert MADE.cost == 70
     assert MADE.cost_share == pytest.approx(70 / 210)
     assert MADE.heaviest == ("node-1", 2.0)

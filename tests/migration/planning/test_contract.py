@@ -36,8 +36,8 @@ def answer(question: Question, strategy: str) -> Plan:
 def test_every_task_has_one_owner_among_the_remaining_nodes(strategy: str, question: Question) -> None:
     assume(question.nodes <= question.workload.tasks)
     target = answer(question, strategy).target
-    assert len(target.owners()) == question.workload.tasks
-    assert set(target.owners()) <= set(target.nodes)
+    assert len(target.owners) == question.workload.tasks
+    assert set(target.owners) <= set(target.nodes)
     assert len(target.nodes) == question.nodes
 
 

@@ -55,7 +55,7 @@ def test_the_plan_has_the_cost_and_the_balance_it_states(question: Question) -> 
         answer = asked(question)
     except Infeasible:
         assume(False)
-    before, after = question.current.owners(), answer.target.owners()
+    before, after = question.current.owners, answer.target.owners
     moved = [task for task, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     assert [move.task for move in answer.moves] == moved
     assert all((move.source, move.target) == (before[move.task], after[move.task]) for move in answer.moves)

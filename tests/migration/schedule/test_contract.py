@@ -51,7 +51,7 @@ def test_the_moves_done_after_each_phase_lead_to_the_target(
     current = ScatteredAssignment.of_owners([move.source for move in by_task], NODES)
     done = [move for phase in phases(moves, schedule, **bounds) for move in phase.moves]
     assert sorted(done) == by_task
-    assert after_moves(current, done, NODES).owners() == [move.target for move in by_task]
+    assert after_moves(current, done, NODES).owners == tuple(move.target for move in by_task)
 
 
 @schedules
@@ -59,7 +59,7 @@ def test_the_phases_of_a_plan_lead_to_its_target(schedule: str, bounds: dict[str
     workload = Workload(range(64))
     made = plan(Assignment.even(64, 8), 10, workload)
     done = [move for phase in phases(made.moves, schedule, **bounds) for move in phase.moves]
-    assert after_moves(made.current, done, made.target.nodes).owners() == made.target.owners()
+    assert after_moves(made.current, done, made.target.nodes).owners == made.target.owners
 
 
 @schedules
