@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from operator import index, sub
 from typing import Any, ClassVar, Self
 
@@ -93,13 +94,10 @@ class Assignment(Ownership):
 
     @cached_property
     def owners(self) -> tuple[str, ...]:
-        owners: list[str] = []
-        for node, length in zip(self.nodes, self.lengths, strict=True):
-            owners += [node] * length
-        return tuple(owners)
+        return tuple(chain.from_iterable(map(repeat, self.nodes, self.lengths)))
 
     def loads(self, workload: Workload) -> dict[str, float]:
-        before = [workload.work_prefix.item(boundary) for boundary in self.boundaries]
+        before = workload.work_prefix.take(self.boundaries).tolist()
         return dict(zip(self.nodes, map(sub, before[1:], before), strict=True))
 
     def __str__(self) -> str:

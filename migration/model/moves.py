@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
+from operator import ne
 from typing import NamedTuple, cast
 
 from migration.errors import InvalidAssignment
@@ -32,5 +34,6 @@ def moves_between(current: Ownership, target: Ownership, workload: Workload) -> 
             f"{current.tasks} tasks now, {target.tasks} in the target, {workload.tasks} in the workload. "
             "Use one number of tasks."
         )
-    everything = zip(range(current.tasks), current.owners, target.owners, workload.state.tolist(), strict=True)
-    return tuple([_make_move(task) for task in everything if task[1] != task[2]])
+    before, after = current.owners, target.owners
+    everything = zip(range(len(before)), before, after, workload.state.tolist(), strict=True)
+    return tuple(map(_make_move, compress(everything, map(ne, before, after))))

@@ -4,6 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from migration.errors import InvalidAssignment
@@ -43,10 +44,7 @@ class Ownership(ABC):
     @cached_property
     def owners(self) -> tuple[str, ...]:
         """The owner of every task."""
-        owners: list[str] = []
-        for start, stop, node in self.runs:
-            owners += [node] * (stop - start)
-        return tuple(owners)
+        return tuple(chain.from_iterable(repeat(run.node, run.stop - run.start) for run in self.runs))
 
     def owner(self, task: int) -> str:
         """The owner of one task."""

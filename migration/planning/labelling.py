@@ -16,11 +16,9 @@ def labelled(problem: Problem, boundaries: Ints | Sequence[int], old: Ints, gain
     then to joining ones. Nodes left over when the count is reached leave; with idle nodes allowed they get nothing.
     """
     new = np.asarray(boundaries, dtype=np.int64)
-    owners = [run.node for run in problem.current.runs]
-    may_stay = set(problem.staying)
-    keepers: list[str | None] = [
-        owners[index] if index >= 0 and owners[index] in may_stay else None for index in match(gain, old, new).tolist()
-    ]
+    # The last one stands for nobody: `match` says -1 for an interval that no owner keeps.
+    owners = [*(run.node if run.node in problem.staying else None for run in problem.current.runs), None]
+    keepers = [owners[index] for index in match(gain, old, new).tolist()]
     keeping = set(keepers)
     free = iter([node for node in (*problem.staying, *problem.joining) if node not in keeping])
     nodes = [keeper if keeper is not None else next(free) for keeper in keepers]

@@ -173,6 +173,6 @@ def _joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple
 def _fresh_names(taken: Sequence[str], needed: int) -> tuple[str, ...]:
     if needed <= 0:
         return ()
-    numbers = [name.removeprefix("node-") for name in taken]
-    start = 1 + max((int(number) for number in numbers if number.isdecimal()), default=0)
+    numbers = [int(name[5:]) for name in taken if name.startswith("node-") and name[5:].isdecimal()]
+    start = 1 + max(numbers, default=0)
     return tuple(f"node-{number}" for number in range(start, start + needed))
