@@ -168,6 +168,18 @@ def measured(place: Place) -> tuple[list[list[str]], dict[tuple[str, str], float
     return rows, shares
 
 
+class Distant:
+    """A store behind a network: every put and get takes 20 ms more, as between two zones of a region and a disk."""
+
+    def __init__(self, store: storage.Store) -> None:
+        self._store = store
+
+    def __getattr__(self, operation: str) -> Any:
+        if operation in ("put", "get"):
+            time.sleep(0.02)
+        return getattr(self._store, operation)
+
+
 def in_parallel(place: Place, count: int = 64, size: int = 1_000_000) -> list[str]:
     rng = np.random.default_rng(2)
     states = {Unit.of_task(task): arrow_table(size, rng) for task in range(count)}
@@ -227,6 +239,8 @@ def main() -> None:
             rows, shares[place.name] = measured(place)
             print(table(f"{place.name}: MB/s of the packed object, median", header, rows), flush=True)
             parallel.append(in_parallel(place))
+            distant: Any = Distant(place.store)
+            parallel.append(in_parallel(place._replace(name=f"{place.name}, 20 ms away", store=distant)))
     columns = ["64 states of 1 MB, MB/s", "one by one", "in parallel", "gain", "spread"]
     print(table("saved and loaded by the state manager", columns, parallel))
     print(f"\npicture: {picture(shares).relative_to(Path.cwd())}")

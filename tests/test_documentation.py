@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -34,3 +35,19 @@ def test_every_make_target_named_in_a_document_exists(document: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for named in re.findall(r"(?:`|^)make ([a-z -]+?)(?:`|\s+#|$)", document.read_text(), re.MULTILINE):
         assert set(named.split()) <= targets, f"{document.name} names make {named}"
+
+
+# What a reader of the examples is expected to have at hand.
+AT_HAND = {
+    "seconds_per_task": [1.0] * 64,
+    "bytes_per_task": [1000.0] * 64,
+    "rows": pa.table({"word": ["spark"]}),
+    "counts": {"spark": 1},
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_python_example_in_a_document_runs(document: Path) -> None:
+    for example in re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL):
+        program = re.sub(r'storage\.open\("[^"]+"\)', 'storage.open("memory:")', example)
+        exec(compile(program, document.name, "exec"), dict(AT_HAND))  # noqa: S102
