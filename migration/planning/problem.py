@@ -1,5 +1,6 @@
 """A planning question after its arguments were checked: who may stay, who joins, how many remain, under which cap."""
 
+import itertools
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -171,8 +172,9 @@ def _joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple
 
 
 def _fresh_names(taken: Sequence[str], needed: int) -> tuple[str, ...]:
+    """Numbered on from the nodes there are, past names that are in use."""
     if needed <= 0:
         return ()
-    numbers = [int(name[5:]) for name in taken if name.startswith("node-") and name[5:].isdecimal()]
-    start = 1 + max(numbers, default=0)
-    return tuple(f"node-{number}" for number in range(start, start + needed))
+    used = set(taken)
+    candidates = (f"node-{number}" for number in itertools.count(len(taken) + 1))
+    return tuple(itertools.islice((name for name in candidates if name not in used), needed))

@@ -144,6 +144,8 @@ def test_new_nodes_carry_the_names_they_are_given() -> None:
     answer = plan(Assignment.even(8, 2), 3, Workload.uniform(8), tau=0.5, new_nodes=["fresh"])
     assert answer.joining == ("fresh",)
     assert plan(Assignment.even(8, 2), 3, Workload.uniform(8), tau=0.5).joining == ("node-3",)
+    taken = Assignment.even(8, ["node-1", "node-4"])
+    assert plan(taken, 4, Workload.uniform(8), tau=0.5).joining == ("node-3", "node-5")
 
 
 def test_a_named_node_leaves_while_another_joins() -> None:
