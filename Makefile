@@ -26,7 +26,7 @@ minio-binary:
 test: $(INSTALLED) java minio-binary ## all tests; the S3 ones against real MinIO where Go can build it
 	$(BIN)/pytest
 
-unit: $(INSTALLED) ## the tests that need neither Java nor a server; seconds
+unit: $(INSTALLED) ## the tests that need neither Java nor a server; about a minute
 	$(BIN)/pytest -m "not spark and not server"
 
 spark: $(INSTALLED) java ## the Spark tests only
