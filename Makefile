@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help install java minio-binary test unit spark fuzz check format demo minio s3 bench-plan bench-storage clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 install: $(INSTALLED) ## make the virtual environment and compile the kernels
 
