@@ -105,7 +105,7 @@ def test_many_units_are_saved_and_loaded_in_the_order_given(any_store: Store) ->
 
 @pytest.mark.parametrize("threads", [1, 8])
 def test_transfers_overlap_as_far_as_there_are_threads(threads: int) -> None:
-    store = WatchedStore(seconds=0.02)
+    store = WatchedStore(seconds=0.05)
     with manager(store, threads=threads) as states:
         refs = states.save_many(arrays(16, kilobytes=1), lease=LEASE).result(PATIENCE)
         saved_at_once, store.most_at_once = store.most_at_once, 0
@@ -114,11 +114,11 @@ def test_transfers_overlap_as_far_as_there_are_threads(threads: int) -> None:
 
 
 def test_a_transfer_runs_in_the_background() -> None:
-    store = WatchedStore(seconds=0.2)
+    store = WatchedStore(seconds=1.0)
     with manager(store) as states:
         started = time.monotonic()
         transfer = states.save_many(arrays(1, kilobytes=1), lease=LEASE)
-        assert time.monotonic() - started < 0.15
+        assert time.monotonic() - started < 0.8
         with pytest.raises(TimeoutError, match="Ask again, or cancel"):
             transfer.result(timeout=0)
         assert len(transfer.result(PATIENCE)) == 1
