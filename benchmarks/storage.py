@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import boto3
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
-from botocore.config import Config
 
 import storage
 from benchmarks.report import RESULTS, table
@@ -92,16 +90,8 @@ def s3_place() -> Iterator[Place]:
         serving = s3_server.minio_server(Path(folder)) if real else s3_server.moto_server()
         with serving as server:
             server.create_bucket("bench")
-            settings = server.settings()
-            client = boto3.client(
-                "s3",
-                endpoint_url=server.endpoint,
-                aws_access_key_id=settings["access_key"],
-                aws_secret_access_key=settings["secret_key"],
-                region_name=settings["region"],
-                config=Config(s3={"addressing_style": "path"}),
-            )
-            store = storage.open(server.url("bench", "ours"), **settings)
+            client = server.client()
+            store = storage.open(server.url("bench", "ours"), **server.settings())
             yield Place(
                 "MinIO" if real else "moto",
                 store,

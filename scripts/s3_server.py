@@ -13,10 +13,13 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
 
 REGION = "us-east-1"  # any will do, for both servers
 _START_SECONDS = 30.0  # MinIO takes 0.4 s and moto 0.8 s; more only on a machine that is out of breath
@@ -58,9 +61,9 @@ class S3Server:
         """The keywords of `storage.open` that let it in."""
         return {"access_key": self.access_key, "secret_key": self._secret_key, "region": REGION}
 
-    def create_bucket(self, name: str) -> None:
-        """Make a bucket, unless an earlier run in the same folder has made it."""
-        client = boto3.client(
+    def client(self) -> "S3Client":
+        """boto3's own client, as it comes: for buckets, and to compare a store with."""
+        return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
             aws_access_key_id=self.access_key,
@@ -68,6 +71,10 @@ class S3Server:
             region_name=REGION,
             config=Config(s3={"addressing_style": "path"}),
         )
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket, unless an earlier run in the same folder has made it."""
+        client = self.client()
         with closing(client), suppress(client.exceptions.BucketAlreadyOwnedByYou):
             client.create_bucket(Bucket=name)
 

@@ -21,7 +21,7 @@ StorageError
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 
 class StorageError(Exception):
@@ -45,31 +45,33 @@ class UnstorableState(InvalidStorageInput):
         )
 
 
-class ObjectMissing(StorageError):
+class _AboutOneObject(StorageError):
+    """What a store found, or did not find, under a key; `says` is the message, with the two to be filled in."""
+
+    says: ClassVar[str]
+
+    def __init__(self, store: str, key: str) -> None:
+        self.store = store
+        self.key = key
+        super().__init__(self.says.format(store=store, key=key))
+
+
+class ObjectMissing(_AboutOneObject):
     """Nothing is stored under that key."""
 
-    def __init__(self, store: str, key: str) -> None:
-        self.store = store
-        self.key = key
-        super().__init__(f"{store} has no object {key!r}. It was deleted or never written; check the operator's name.")
+    says = "{store} has no object {key!r}. It was deleted or never written; check the operator's name."
 
 
-class AlreadyExists(StorageError):
+class AlreadyExists(_AboutOneObject):
     """`put_if_absent` found an object: another writer was first."""
 
-    def __init__(self, store: str, key: str) -> None:
-        self.store = store
-        self.key = key
-        super().__init__(f"{key!r} is already in {store}. Read it and decide; another writer was first.")
+    says = "{key!r} is already in {store}. Read it and decide; another writer was first."
 
 
-class Changed(StorageError):
+class Changed(_AboutOneObject):
     """`compare_and_swap` found another version than the expected one."""
 
-    def __init__(self, store: str, key: str) -> None:
-        self.store = store
-        self.key = key
-        super().__init__(f"{key!r} in {store} is no longer the version that was read. Read it again and decide.")
+    says = "{key!r} in {store} is no longer the version that was read. Read it again and decide."
 
 
 class StoreUnavailable(StorageError):

@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 
-from migration.errors import InvalidInput, TooManyPartitions, UnknownStrategy
+from migration.errors import InvalidInput, TooManyPartitions
 from migration.kernels import Floats, Ints, cheapest_sources, undominated
 from migration.model.ownership import Ownership
 from migration.model.plan import Plan
@@ -17,6 +17,7 @@ from migration.planning.labelling import labelled
 from migration.planning.partitions import all_partitions, count_partitions
 from migration.planning.problem import Problem
 from migration.planning.search import best_partition, ranked_partitions
+from migration.registry import variant
 
 DEFAULT_LIMIT = 1_000_000  # partitions enumerated over all layers; about 150 MB at 16 nodes
 BEAM_WIDTH = 32  # partitions kept after every step of the beam, and cheapest targets tried from each
@@ -24,11 +25,12 @@ BEAM_WIDTH = 32  # partitions kept after every step of the beam, and cheapest ta
 
 @dataclass(frozen=True)
 class _Step:
-    """One migration of the sequence: so many intervals, no interval heavier than what `first` allows."""
+    """One migration of the sequence: so many intervals, none heavier than what `first` allows, cut in so many ways."""
 
     nodes: int
     tau: float
     first: Ints
+    partitions: int
 
 
 @dataclass(frozen=True)
@@ -66,20 +68,19 @@ def plan_sequence(
     counts = list(node_counts)
     if not counts:
         raise InvalidInput("there are no node counts to plan for. Give at least one.")
-    if fallback is not None and fallback not in _FALLBACKS:
-        raise UnknownStrategy("fallback", fallback, _FALLBACKS)
+    planned_otherwise = None if fallback is None else variant("fallback", _FALLBACKS, fallback, ())
     steps = _steps(current, counts, workload, tau)
-    sizes = [count_partitions(step.first, step.nodes) for step in steps[:-1]]
+    sizes = [step.partitions for step in steps[:-1]]
     if sum(sizes) <= limit:
         return _planned(current, steps, workload, lambda step, *_: all_partitions(step.first, step.nodes), "oms")
-    if fallback is None:
+    if planned_otherwise is None:
         raise TooManyPartitions(
             counts=sizes,
             limit=limit,
             what=f"the exact sequence {counts}",
             advice='Pass fallback="beam" for a good sequence without proof or "ssm" for single steps, or raise limit.',
         )
-    return _FALLBACKS[fallback](current, steps, workload)
+    return planned_otherwise(current, steps, workload)
 
 
 def _steps(current: Ownership, counts: Sequence[int], workload: Workload, tau: float | Sequence[float]) -> list[_Step]:
@@ -90,9 +91,10 @@ def _steps(current: Ownership, counts: Sequence[int], workload: Workload, tau: f
     for count, step_tau in zip(counts, taus, strict=True):
         problem = Problem.of(current, count, workload, step_tau)
         first = balance.earliest_starts(workload, problem.cap)
-        if not count_partitions(first, problem.node_count):
+        partitions = count_partitions(first, problem.node_count)
+        if not partitions:
             raise balance.infeasible(workload, problem.node_count, problem.tau)
-        steps.append(_Step(problem.node_count, problem.tau, first))
+        steps.append(_Step(problem.node_count, problem.tau, first, partitions))
     return steps
 
 

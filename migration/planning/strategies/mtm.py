@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 
 from migration.errors import InvalidInput
+from migration.kernels import Floats, Ints
 from migration.planning import balance
 from migration.planning.labelling import labelled
 from migration.planning.problem import Problem, checked_count
@@ -35,16 +36,19 @@ def mtm(
     if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
         raise InvalidInput(f"gamma is {gamma!r}. Give a discount between 0 and 1.")
     most = checked_count(most_candidates, "most_candidates")
+    old, gain = problem.old_boundaries(), problem.gain_prefix(count_empty_state=False)
     terms = value.terms(problem.node_count)
     if terms is not None:
-        boundaries, reason = _best_by_terms(problem, terms, gamma)
+        boundaries, reason = _best_by_terms(problem, old, gain, terms, gamma)
     else:
-        boundaries, reason = _best_by_search(problem, value, gamma, most)
-    target = labelled(problem, boundaries, problem.old_boundaries(), problem.gain_prefix(count_empty_state=False))
+        boundaries, reason = _best_by_search(problem, old, gain, value, gamma, most)
+    target = labelled(problem, boundaries, old, gain)
     return Proposal(target, reason, future_cost=gamma * value.value(boundaries))
 
 
-def _best_by_terms(problem: Problem, terms: AdditiveTerms, gamma: float) -> tuple[tuple[int, ...], str]:
+def _best_by_terms(
+    problem: Problem, old: Ints, gain: Floats, terms: AdditiveTerms, gamma: float
+) -> tuple[tuple[int, ...], str]:
     if terms.tasks != problem.workload.tasks:
         raise InvalidInput(
             f"the value function is for {terms.tasks} tasks, the workload has {problem.workload.tasks}. "
@@ -54,9 +58,9 @@ def _best_by_terms(problem: Problem, terms: AdditiveTerms, gamma: float) -> tupl
     boundary_cost[[0, -1]] = 0.0  # only inner boundaries count
     boundaries = best_partition(
         problem.workload.work_prefix,
-        problem.gain_prefix(count_empty_state=False),
+        gain,
         balance.earliest_starts(problem.workload, problem.cap),
-        problem.old_boundaries(),
+        old,
         problem.node_count,
         boundary_cost=boundary_cost,
         interval_cost=None if terms.interval is None else gamma * terms.interval,
@@ -66,13 +70,11 @@ def _best_by_terms(problem: Problem, terms: AdditiveTerms, gamma: float) -> tupl
     return tuple(boundaries.tolist()), "the least of cost now and additive value later, exactly"
 
 
-def _best_by_search(problem: Problem, value: ValueFunction, gamma: float, most: int) -> tuple[tuple[int, ...], str]:
-    candidates = ranked_partitions(
-        problem.gain_prefix(count_empty_state=False),
-        balance.earliest_starts(problem.workload, problem.cap),
-        problem.old_boundaries(),
-        problem.node_count,
-    )
+def _best_by_search(
+    problem: Problem, old: Ints, gain: Floats, value: ValueFunction, gamma: float, most: int
+) -> tuple[tuple[int, ...], str]:
+    first = balance.earliest_starts(problem.workload, problem.cap)
+    candidates = ranked_partitions(gain, first, old, problem.node_count)
     floor = gamma * value.at_least(problem.node_count)
     best: RankedPartition | None = None
     best_score = -np.inf
