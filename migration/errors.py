@@ -14,10 +14,18 @@ MigrationError
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class MigrationError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of everything this package raises on purpose.
+
+    Pickled or copied, an error keeps its message and its facts: plans are also made in other processes.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the message alone, which no error here with facts of its own accepts.
+        return _revived, (type(self), self.args), self.__dict__
 
 
 class InvalidInput(MigrationError, ValueError):
@@ -119,6 +127,10 @@ class TooManyPartitions(MigrationError):
         self.limit = limit
         sizes = ", ".join(f"{count:,}" if count < 10**15 else f"about 10^{len(str(count)) - 1}" for count in counts)
         super().__init__(f"{what} would enumerate {sizes} balanced partitions, more than the limit {limit:,}. {advice}")
+
+
+def _revived(kind: type[MigrationError], args: tuple[Any, ...]) -> MigrationError:
+    return kind.__new__(kind, *args)
 
 
 def _listed(names: Iterable[str]) -> str:

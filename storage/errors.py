@@ -25,7 +25,14 @@ from typing import Any, ClassVar
 
 
 class StorageError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of everything this package raises on purpose.
+
+    Pickled or copied, an error keeps its message and its facts: nodes send theirs to the controller.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the message alone, which no error here with facts of its own accepts.
+        return _revived, (type(self), self.args), self.__dict__
 
 
 class InvalidStorageInput(StorageError, ValueError):
@@ -38,9 +45,9 @@ class UnstorableState(InvalidStorageInput):
     def __init__(self, key: str, part: str, kind: type, cause: BaseException) -> None:
         self.key = key
         self.part = part
-        self.kind = kind
+        self.kind = f"{kind.__module__}.{kind.__qualname__}"  # by name: who hears of it may not have the class
         super().__init__(
-            f"part {part!r} of {key!r}, a {kind.__module__}.{kind.__qualname__}, cannot become bytes: {cause}. "
+            f"part {part!r} of {key!r}, a {self.kind}, cannot become bytes: {cause}. "
             "Keep locks, connections and generators out of it, or give its class __getstate__ and __setstate__."
         )
 
@@ -175,6 +182,10 @@ class TransferFailed(StorageError):
             + (f"; and {more} more (see .reasons)" if more > 0 else "")
             + " Transfer the failed units again; the others are in .succeeded."
         )
+
+
+def _revived(kind: type[StorageError], args: tuple[Any, ...]) -> StorageError:
+    return kind.__new__(kind, *args)
 
 
 def _said(reason: BaseException) -> str:

@@ -1,9 +1,10 @@
 """The input log: the rows of every batch, durable before the batch counts, readable task by task.
 
-One object holds what one source partition sent in one round of one batch, with one part per task. Every append makes a
-new object with a name of its own, even if the same rows were appended before (a Spark task that is retried, or two
-attempts at once): nothing is ever overwritten. Which of them count is for the commit of the batch to say, by naming
-their refs; the others are invisible, and are collected with their batch.
+One object holds what one source partition sent in one round of one batch, with one part per task; a partition that sent
+much is logged in several objects, its chunks, so that nobody has to hold it all. Every append makes a new object with a
+name of its own, even if the same rows were appended before (a Spark task that is retried, or two attempts at once):
+nothing is ever overwritten. Which of them count is for the commit of the batch to say, by naming their refs; the others
+are invisible, and are collected with their batch.
 
 Records that an operator feeds back are logged the same way by who emitted them, with the number of the round.
 """
@@ -51,10 +52,20 @@ class InputLog:
         slices: Mapping[int, pa.Table | pa.RecordBatch],
         *,
         round: int = 0,  # noqa: A002 - the word of the domain
+        chunk: int = 0,
         meta: Mapping[str, Any] | None = None,
     ) -> LogRef:
         """Make the rows durable; they count when the commit of the batch names the ref."""
-        ref = LogRef.new(batch, round, source_partition)
+        return self.append_as(LogRef.new(batch, round, source_partition, chunk), slices, meta=meta)
+
+    def append_as(
+        self,
+        ref: LogRef,
+        slices: Mapping[int, pa.Table | pa.RecordBatch],
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> LogRef:
+        """The same under a new ref that others were told of before; safe to repeat with the same rows."""
         tables = {task: _table(rows) for task, rows in slices.items()}
         parts = {str(task): tables[task] for task in sorted(tables) if tables[task].num_rows}
         key = self._paths.log(ref)
@@ -79,8 +90,9 @@ class InputLog:
     def replay(self, log: Iterable[LogRef], after: Mapping[int, int], up_to: int) -> Iterator[Slice]:
         """Rows of the tasks in `after`, each from the batch after the one given there, through batch `up_to`.
 
-        `log` is what was committed (`Manifest.log`). The order is that of (batch, round, source partition), then tasks;
-        a task's rows keep the order in which they were appended.
+        `log` is what was committed (`Manifest.log`), `after` what the states include (`Units.through`). The order is
+        that of (batch, round, source partition, chunk), then tasks; a task's rows keep the order in which they were
+        appended.
         """
         needed = []
         for ref in sorted(log):

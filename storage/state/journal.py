@@ -21,6 +21,7 @@ from typing import Any
 
 from storage.codec import Json, Secret, pack, unpack
 from storage.errors import AlreadyExists, ObjectMissing
+from storage.state.batch_time import BatchTime
 from storage.state.manifest import Manifest
 from storage.state.paths import Paths
 from storage.state.refs import LogRef
@@ -38,16 +39,21 @@ class BatchCommit:
     round: int
     complete: bool
     logs: tuple[LogRef, ...]
+    time: BatchTime | None = None  # given with the first round
 
     def after(self, manifest: Manifest) -> Manifest:
-        return replace(manifest.with_batch(self.batch, self.round, self.complete, self.logs), number=self.number)
+        changed = manifest.with_batch(self.batch, self.round, self.complete, self.logs, self.time)
+        return replace(changed, number=self.number)
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "logs": [ref.to_json() for ref in self.logs]}
+        logs = [ref.to_json() for ref in self.logs]
+        return {**vars(self), "logs": logs, "time": self.time and self.time.to_json()}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "BatchCommit":
-        return cls(**{**document, "logs": tuple(map(LogRef.from_json, document["logs"]))})
+        logs = tuple(map(LogRef.from_json, document["logs"]))
+        time = document["time"] and BatchTime.from_json(document["time"])
+        return cls(**{**document, "logs": logs, "time": time})
 
 
 _KINDS: dict[str, type[Manifest] | type[BatchCommit]] = {"whole": Manifest, "batch": BatchCommit}

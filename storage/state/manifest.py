@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from storage.errors import InvalidStorageInput
+from storage.state.batch_time import BatchTime
 from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
 from storage.state.unit import Unit
 from storage.state.units import Units
@@ -22,8 +24,9 @@ class Manifest:
     """One version of the truth. Its `number` says which; 0 is a draft that is not committed.
 
     Invariant: no unit's state includes a batch that is not committed, and the log holds the input of all committed
-    batches above the low-water mark, in the order of replay. `units` must name every unit of the operator (None: its
-    state is still empty), for input is kept as long as the unit with the oldest state needs it.
+    batches above the low-water mark, in the order of replay; `times` holds the clocks of these batches, where they were
+    given. `units` must name every unit of the operator (None: its state is still empty), for input is kept as long as
+    the unit with the oldest state needs it.
     """
 
     units: Units
@@ -32,6 +35,7 @@ class Manifest:
     last_batch: int = BEFORE_FIRST_BATCH
     open_round: OpenRound | None = None
     log: tuple[LogRef, ...] = ()
+    times: tuple[BatchTime, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)  # JSON of the user's own
     number: int = 0
     controller: str = ""
@@ -55,29 +59,44 @@ class Manifest:
         """The newest batch that the states of all units include: input up to it is no longer needed."""
         return self.units.oldest_batch
 
-    def with_states(self, refs: Iterable[StateRef], **fields: Any) -> Self:
-        """With newer states for some units, and other `fields` replaced."""
-        return replace(self, units=self.units.with_states(refs), **fields)
+    def with_states(
+        self, refs: Iterable[StateRef], unchanged: Mapping[Unit, int] = MappingProxyType({}), **fields: Any
+    ) -> Self:
+        """With newer states for some units, and other `fields` replaced.
 
-    def with_batch(self, batch: int, round_: int, complete: bool, logs: Iterable[LogRef]) -> Self:
+        The state of a unit in `unchanged` is right as of that batch too, because none of its input came since; so it
+        no longer holds the log back, and need not be saved again.
+        """
+        return replace(self, units=self.units.with_states(refs, unchanged), **fields)
+
+    def with_batch(
+        self, batch: int, round_: int, complete: bool, logs: Iterable[LogRef], time: BatchTime | None = None
+    ) -> Self:
         """With one more round of a batch."""
         return replace(
             self,
             last_batch=batch if complete else self.last_batch,
             open_round=None if complete else OpenRound(batch, round_),
             log=(*self.log, *sorted(logs)),
+            times=self.times if time is None else (*self.times, time),
         )
 
     def without_old_log(self) -> Self:
-        return replace(self, log=tuple(ref for ref in self.log if ref.batch > self.low_water_mark))
+        """Without the input, and its times, that all states include."""
+        return replace(
+            self,
+            log=tuple(ref for ref in self.log if ref.batch > self.low_water_mark),
+            times=tuple(time for time in self.times if time.batch > self.low_water_mark),
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in _PLAIN_FIELDS},
             "open_round": list(self.open_round) if self.open_round else None,
             "meta": dict(self.meta),
-            "units": [[unit.to_json(), ref and ref.to_json()] for unit, ref in self.units.items()],
+            "units": self.units.to_json(),
             "log": [ref.to_json() for ref in self.log],
+            "times": [time.to_json() for time in self.times],
         }
 
     @classmethod
@@ -86,8 +105,9 @@ class Manifest:
             **{name: document[name] for name in _PLAIN_FIELDS},
             open_round=OpenRound(*document["open_round"]) if document["open_round"] else None,
             meta=document["meta"],
-            units=Units({Unit.from_json(unit): ref and StateRef.from_json(ref) for unit, ref in document["units"]}),
+            units=Units.from_json(document["units"]),
             log=tuple(map(LogRef.from_json, document["log"])),
+            times=tuple(map(BatchTime.from_json, document["times"])),
         )
 
 

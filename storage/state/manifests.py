@@ -20,7 +20,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from storage.codec import Secret
-from storage.errors import InvalidStorageInput, LeaseClosed, NotOwner
+from storage.errors import InvalidStorageInput, NotOwner
+from storage.state.batch_time import BatchTime
+from storage.state.commit_rules import check_change, check_order, check_round, is_committed
 from storage.state.journal import BatchCommit, Journal
 from storage.state.leases import Leases
 from storage.state.manifest import Manifest
@@ -68,12 +70,13 @@ class Manifests:
         """Make `change(what is true)` true, as a whole manifest.
 
         `change` may be called again if a commit before it was in doubt. New states must have been saved under leases
-        that this controller holds; the epoch, the last batch and the low-water mark never go back.
+        that this controller holds; the epoch, the last batch, the low-water mark and what a state includes never go
+        back.
         """
 
         def entry(current: Manifest) -> Manifest:
             changed = change(current)
-            self._check(current, changed)
+            check_change(self.operator, current, changed, self.leases.holds)
             return self._numbered(changed.without_old_log(), after=current)
 
         return self._append(entry)
@@ -85,24 +88,26 @@ class Manifests:
         *,
         round: int = 0,  # noqa: A002 - the word of the domain
         complete: bool = True,
+        time: BatchTime | None = None,
     ) -> Manifest:
         """Make one round of a batch count, with exactly these log objects; the batch is over when it is `complete`.
 
         Small and quick, whatever the size of the manifest. What was committed before changes nothing: a replayed batch
-        gets the manifest as it is, and its newly logged objects stay invisible.
+        gets the manifest as it is, and its newly logged objects and its `time` stay invisible: what counts is what was
+        committed first. `time` comes with round 0, and holds for all rounds.
         """
         logs = tuple(logs)
-        if any((ref.batch, ref.round) != (batch, round) for ref in logs):
-            raise InvalidStorageInput(f"not all logs are of batch {batch}, round {round}. Commit each with its own.")
+        check_round(batch, round, logs, time)
 
         def entry(current: Manifest) -> Manifest | BatchCommit | None:
-            if _is_committed(current, batch, round):
+            if is_committed(current, batch, round):
                 return None
-            _check_order(current, batch, round)
+            check_order(current, batch, round)
             if current.number - current.whole >= BATCHES_PER_WHOLE:
-                whole = current.with_batch(batch, round, complete, logs)
+                whole = current.with_batch(batch, round, complete, logs, time)
                 return self._numbered(whole.without_old_log(), after=current)
-            return BatchCommit(current.number + 1, self.controller, current.whole, batch, round, complete, logs)
+            number, whole_number = current.number + 1, current.whole
+            return BatchCommit(number, self.controller, whole_number, batch, round, complete, logs, time)
 
         return self._append(entry)
 
@@ -168,34 +173,4 @@ class Manifests:
             controller=self.controller,
             whole=number,
             previous_whole=after.whole if after else 0,
-        )
-
-    def _check(self, current: Manifest, changed: Manifest) -> None:
-        for name in ("epoch", "last_batch", "low_water_mark"):
-            before, after = getattr(current, name), getattr(changed, name)
-            if after < before:
-                raise InvalidStorageInput(
-                    f"{name} of {self.operator!r} would go back from {before} to {after}. "
-                    "Change the manifest that commit gives, and save a state for every new unit."
-                )
-        for unit, ref in changed.units.items():
-            if ref is not None and ref != current.units.get(unit) and not self.leases.holds(ref.lease):
-                raise LeaseClosed(ref.lease)
-
-
-def _is_committed(current: Manifest, batch: int, round_: int) -> bool:
-    if batch <= current.last_batch:
-        return True
-    unfinished = current.open_round
-    return unfinished is not None and unfinished.batch == batch and round_ <= unfinished.round
-
-
-def _check_order(current: Manifest, batch: int, round_: int) -> None:
-    """A new batch starts with round 0, when the one before is complete; rounds have no gaps."""
-    unfinished = current.open_round
-    expected = (unfinished.batch, unfinished.round + 1) if unfinished else (batch, 0)
-    if (batch, round_) != expected:
-        raise InvalidStorageInput(
-            f"round {round_} of batch {batch} cannot follow: round {expected[1]} of batch {expected[0]} is next. "
-            "Commit the rounds in order, and complete a batch before the next one."
         )

@@ -1,7 +1,7 @@
 """Where the objects of one operator are; the one place that spells their keys.
 
 operators/<name>/state/<lease>/<unit>-<batch>-<nonce>.state       a unit's state, saved under a lease
-operators/<name>/log/<batch>/<round>-<partition>-<nonce>.log      input of one batch from one source partition
+operators/<name>/log/<batch>/<round>-<partition>-<chunk>-<nonce>.log   input of one source partition
 operators/<name>/manifest/<number>.manifest                       what is true
 operators/<name>/leases/<lease>.json                              work under way
 
@@ -34,7 +34,8 @@ class Paths:
         return checked_key(f"{self.states}{lease}/{unit_segment}-{batch}-{secrets.token_hex(8)}.state")
 
     def log(self, ref: LogRef) -> str:
-        return f"{self.logs}{ref.batch:0{_NUMBER_DIGITS}d}/{ref.round:04d}-{ref.partition:06d}-{ref.nonce}.log"
+        place = f"{ref.round:04d}-{ref.partition:06d}-{ref.chunk:04d}"
+        return f"{self.logs}{ref.batch:0{_NUMBER_DIGITS}d}/{place}-{ref.nonce}.log"
 
     def manifest(self, number: int) -> str:
         return f"{self.manifests}{number:0{_NUMBER_DIGITS}d}.manifest"

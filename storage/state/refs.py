@@ -47,30 +47,32 @@ class StateRef:
 class LogRef:
     """The logged input of one batch, in one round, from one source partition; refs sort in the order of replay.
 
-    The nonce tells attempts apart: two appends of the same input are two objects, and the commit names one of them.
+    What is too much for one object is logged in several: `chunk` counts them in the order of the rows. The nonce tells
+    attempts apart: two appends of the same input are two objects, and the commit names one of them.
     """
 
     batch: int
     round: int
     partition: int
+    chunk: int
     nonce: str
     size: int
 
     def __post_init__(self) -> None:
-        if min(self.batch, self.round, self.partition) < 0:
+        if min(self.batch, self.round, self.partition, self.chunk) < 0:
             raise InvalidStorageInput(
-                f"batch {self.batch}, round {self.round}, partition {self.partition}: none of them can be negative. "
-                "Count all three from 0."
+                f"batch {self.batch}, round {self.round}, partition {self.partition}, chunk {self.chunk}: none of them "
+                "can be negative. Count all four from 0."
             )
 
     @classmethod
-    def new(cls, batch: int, round_: int, partition: int) -> Self:
+    def new(cls, batch: int, round_: int, partition: int, chunk: int = 0) -> Self:
         """With a nonce of its own; the size is known later."""
-        return cls(batch, round_, partition, secrets.token_hex(6), 0)
+        return cls(batch, round_, partition, chunk, secrets.token_hex(6), 0)
 
     def to_json(self) -> list[Any]:
         """A list, not a dict: a manifest may hold thousands."""
-        return [self.batch, self.round, self.partition, self.nonce, self.size]
+        return [self.batch, self.round, self.partition, self.chunk, self.nonce, self.size]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:

@@ -1,30 +1,68 @@
 """All units of an operator and the states they have: checked once, shared by every manifest until a state changes."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Self
 
 from storage.errors import InvalidStorageInput
 from storage.state.refs import BEFORE_FIRST_BATCH, StateRef
 from storage.state.unit import Unit
 
+_NONE: Mapping[Unit, int] = MappingProxyType({})
+
 
 class Units(Mapping[Unit, StateRef | None]):
     """Which state every unit has; None while it is empty. Immutable.
 
-    Invariant: a state belongs to the unit that has it. `oldest_batch` is the newest batch that all states include,
-    `newest_batch` the newest that any includes; both are computed once, for a batch commit must not look at every unit.
+    A unit without input keeps the object that it has, and need not be saved again: `through` is the newest batch that
+    its state is known to include, which may be later than the batch that it was saved after.
+
+    Invariant: a state belongs to the unit that has it, and includes at least the batch it was saved after.
+    `oldest_batch` is the newest batch that all states include, `newest_batch` the newest that any includes; both are
+    computed once, for a batch commit must not look at every unit.
     """
 
-    def __init__(self, states: Mapping[Unit, StateRef | None]) -> None:
+    def __init__(self, states: Mapping[Unit, StateRef | None], through: Mapping[Unit, int] = _NONE) -> None:
+        """`through` may name the units only that include more than the batch they were saved after."""
         self._states = dict(states)
+        self._through = {unit: ref.batch if ref else BEFORE_FIRST_BATCH for unit, ref in self._states.items()}
         for unit, ref in self._states.items():
             if ref is not None and ref.unit != unit:
                 raise InvalidStorageInput(f"{unit} cannot have the state of {ref.unit}. Name each unit's own.")
-        batches = [ref.batch if ref else BEFORE_FIRST_BATCH for ref in self._states.values()]
-        self.oldest_batch = min(batches, default=BEFORE_FIRST_BATCH)
-        self.newest_batch = max(batches, default=BEFORE_FIRST_BATCH)
+        for unit, batch in through.items():
+            if unit not in self._states:
+                raise InvalidStorageInput(
+                    f"there is no {unit} whose state could be unchanged. Name the units there are."
+                )
+            self._through[unit] = max(self._through[unit], batch)
+        self.oldest_batch = min(self._through.values(), default=BEFORE_FIRST_BATCH)
+        self.newest_batch = max(self._through.values(), default=BEFORE_FIRST_BATCH)
 
-    def with_states(self, refs: Iterable[StateRef]) -> "Units":
-        return Units({**self._states, **{ref.unit: ref for ref in refs}})
+    def with_states(self, refs: Iterable[StateRef], unchanged: Mapping[Unit, int] = _NONE) -> "Units":
+        """With newer states for some units; those in `unchanged` are known to include that batch as they are.
+
+        A batch in `unchanged` that is older than what is known says nothing new, and changes nothing.
+        """
+        newer = {ref.unit: ref for ref in refs}
+        through = {unit: batch for unit, batch in self._through.items() if unit not in newer}
+        for unit, batch in unchanged.items():
+            through[unit] = max(batch, through.get(unit, batch))
+        return Units({**self._states, **newer}, through)
+
+    def through(self, unit: Unit) -> int:
+        """The newest batch that the unit's state includes: its replay starts after it."""
+        return self._through[unit]
+
+    def to_json(self) -> list[Any]:
+        """Lists of unit, state and batch: a manifest may hold thousands."""
+        return [[unit.to_json(), ref and ref.to_json(), self._through[unit]] for unit, ref in self._states.items()]
+
+    @classmethod
+    def from_json(cls, document: list[Any]) -> Self:
+        units = [Unit.from_json(unit) for unit, _, _ in document]
+        states = [ref and StateRef.from_json(ref) for _, ref, _ in document]
+        through = [batch for _, _, batch in document]
+        return cls(dict(zip(units, states, strict=True)), dict(zip(units, through, strict=True)))
 
     def __getitem__(self, unit: Unit) -> StateRef | None:
         return self._states[unit]
@@ -35,5 +73,12 @@ class Units(Mapping[Unit, StateRef | None]):
     def __len__(self) -> int:
         return len(self._states)
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Units):
+            return (self._states, self._through) == (other._states, other._through)
+        return super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment] # as of every mapping
+
     def __repr__(self) -> str:
-        return f"Units({self._states!r})"
+        return f"Units({self._states!r}, {self._through!r})"

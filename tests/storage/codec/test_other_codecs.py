@@ -92,7 +92,7 @@ class Unwilling:
 def test_a_state_that_cannot_be_pickled_is_named_with_what_to_do(inside: object) -> None:
     with pytest.raises(errors.UnstorableState) as caught:
         pack({"pending": [], "state": {"inside": inside}}, key=KEY, secret=SECRET)
-    assert (caught.value.key, caught.value.part, caught.value.kind) == (KEY, "state", dict)
+    assert (caught.value.key, caught.value.part, caught.value.kind) == (KEY, "state", "builtins.dict")
     assert f"part 'state' of {KEY!r}, a builtins.dict, cannot become bytes: " in str(caught.value)
     assert str(caught.value).endswith("give its class __getstate__ and __setstate__.")
 

@@ -35,7 +35,7 @@ def test_a_task_reads_its_own_rows(any_store: Store) -> None:
     assert log(any_store).read(ref, [5]) == {5: rows(3)}
     assert log(any_store).read(ref, [5, 0, 9]) == {0: rows(1, 2), 5: rows(3)}
     (entry,) = any_store.list()
-    assert entry.key.startswith("operators/counts/log/00000000000000000003/0000-000001-")
+    assert entry.key.startswith("operators/counts/log/00000000000000000003/0000-000001-0000-")
     assert entry.size == ref.size
 
 
@@ -62,20 +62,20 @@ def test_only_what_was_committed_is_replayed(store: MemoryStore) -> None:
 def test_a_replay_gives_each_task_its_rows_after_its_own_batch_in_the_order_of_input(data: st.DataObject) -> None:
     store = MemoryStore()
     places = data.draw(
-        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 3)), unique=True, max_size=25)
+        st.lists(st.tuples(*(st.integers(0, highest) for highest in (5, 2, 3, 2))), unique=True, max_size=25)
     )
     refs: list[LogRef] = []
-    expected: list[tuple[tuple[int, int, int], int, list[int]]] = []
+    expected: list[tuple[tuple[int, ...], int, list[int]]] = []
     after = data.draw(st.dictionaries(st.integers(0, 4), st.integers(-1, 5), max_size=5))
     up_to = data.draw(st.integers(-1, 6))
     for number, place in enumerate(places):
-        batch, round_, partition = place
+        batch, round_, partition, chunk = place
         tasks = sorted(data.draw(st.sets(st.integers(0, 4))))
         slices = {task: rows(number, task) for task in tasks}
-        refs.append(log(store).append(batch, partition, slices, round=round_))
+        refs.append(log(store).append(batch, partition, slices, round=round_, chunk=chunk))
         expected += [(place, task, [number, task]) for task in tasks if after.get(task, up_to) < batch <= up_to]
     replayed = [
-        ((ref.batch, ref.round, ref.partition), task, found["value"].to_pylist())
+        ((ref.batch, ref.round, ref.partition, ref.chunk), task, found["value"].to_pylist())
         for ref, task, found in log(store).replay(refs, after, up_to)
     ]
     assert replayed == sorted(expected)
@@ -112,8 +112,9 @@ def test_a_header_longer_than_the_guess_is_fetched_in_full() -> None:
 
 
 def test_the_log_survives_a_restart(any_store: Store) -> None:
-    ref = log(any_store).append(2, 0, {1: rows(4)}, round=1)
+    ref = log(any_store).append(2, 0, {1: rows(4)}, round=1, chunk=3)
     named = LogRef.from_json(ref.to_json())
+    assert (named, named.to_json()[:4]) == (ref, [2, 1, 0, 3])
     assert [found.rows for found in log(any_store).replay([named], {1: 1}, up_to=2)] == [rows(4)]
 
 
@@ -127,11 +128,11 @@ def test_damage_and_another_secret_are_refused(store: MemoryStore) -> None:
         log(store).read(ref, [1])
 
 
-@pytest.mark.parametrize("place", [(-1, 0, 0), (0, -1, 0), (0, 0, -1)])
-def test_negative_numbers_are_refused(store: MemoryStore, place: tuple[int, int, int]) -> None:
-    batch, partition, round_ = place
+@pytest.mark.parametrize("place", [(-1, 0, 0, 0), (0, -1, 0, 0), (0, 0, -1, 0), (0, 0, 0, -1)])
+def test_negative_numbers_are_refused(store: MemoryStore, place: tuple[int, int, int, int]) -> None:
+    batch, partition, round_, chunk = place
     with pytest.raises(InvalidStorageInput, match="from 0"):
-        log(store).append(batch, partition, {}, round=round_)
+        log(store).append(batch, partition, {}, round=round_, chunk=chunk)
     assert list(store.list()) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from storage.codec import Secret
 from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput, LeaseClosed, NotOwner, StoreUnavailable
-from storage.state import LogRef, Manifest, Manifests, OpenRound, StateManager, StateRef, Unit, Units
+from storage.state import BatchTime, LogRef, Manifest, Manifests, OpenRound, StateManager, StateRef, Unit, Units
 from storage.state.manifests import BATCHES_PER_WHOLE
 from storage.stores.memory import MemoryStore
 from storage.stores.protocol import Bytes, Store
@@ -218,6 +218,104 @@ def test_the_low_water_mark_is_the_newest_batch_that_all_states_include(store: M
     snapshot(store, manifests, TASKS[1], batch=1)
     latest = manifests.commit(lambda current: current)
     assert (latest.low_water_mark, latest.log) == (1, tuple(logs[2:]))
+
+
+def test_a_unit_that_had_no_input_no_longer_holds_the_log_back(any_store: Store) -> None:
+    manifests = owner(any_store)
+    for batch in range(5):
+        manifests.commit_batch(batch, [logged(batch)])
+    ref = snapshot(any_store, manifests, TASKS[0], batch=3)
+    latest = manifests.commit(lambda current: current.with_states([], unchanged={TASKS[1]: 4}))
+    assert (latest.units[TASKS[1]], latest.units.through(TASKS[1])) == (None, 4)
+    assert (latest.low_water_mark, [log.batch for log in latest.log]) == (3, [4])
+    restarted = controller(any_store).recover()
+    assert restarted.units == latest.units
+    assert (restarted.units[TASKS[0]], restarted.units.through(TASKS[0])) == (ref, 3)
+
+
+def test_a_state_saved_later_than_it_was_last_unchanged_takes_its_place(store: MemoryStore) -> None:
+    manifests = owner(store)
+    for batch in range(5):
+        manifests.commit_batch(batch, [])
+    manifests.commit(lambda current: current.with_states([], unchanged={TASKS[0]: 2}))
+    ref = snapshot(store, manifests, TASKS[0], batch=3)
+    latest = manifests.commit(lambda current: current.with_states([], unchanged={TASKS[0]: 4, TASKS[1]: 1}))
+    assert (latest.units[TASKS[0]], latest.units.through(TASKS[0])) == (ref, 4)
+    assert latest.low_water_mark == 1
+
+
+def test_what_was_known_to_be_unchanged_earlier_says_nothing_new(store: MemoryStore) -> None:
+    manifests = owner(store)
+    for batch in range(3):
+        manifests.commit_batch(batch, [])
+    snapshot(store, manifests, TASKS[0], batch=2)
+    known = manifests.commit(lambda current: current)
+    late = manifests.commit(lambda current: current.with_states([], unchanged={TASKS[0]: 1}))
+    assert late.units == known.units
+
+
+def test_a_state_older_than_what_is_known_is_not_committed(store: MemoryStore) -> None:
+    manifests = owner(store)
+    for batch in range(3):
+        manifests.commit_batch(batch, [])
+    manifests.commit(lambda current: current.with_states([], unchanged={TASKS[0]: 2}))
+    with pytest.raises(InvalidStorageInput, match="back from batch 2 to batch 1"):
+        snapshot(store, manifests, TASKS[0], batch=1)
+    with pytest.raises(InvalidStorageInput, match="back from batch 2 to batch -1"):
+        manifests.commit(lambda current: replace(current, units=Units(dict(current.units))))
+
+
+def test_no_unit_is_unchanged_as_of_a_batch_that_does_not_count(store: MemoryStore) -> None:
+    manifests = owner(store)
+    with pytest.raises(InvalidStorageInput, match="Commit the batch before the state"):
+        manifests.commit(lambda current: current.with_states([], unchanged={TASKS[0]: 0}))
+
+
+def test_a_unit_that_is_not_there_is_not_unchanged(store: MemoryStore) -> None:
+    with pytest.raises(InvalidStorageInput, match="task 9"):
+        owner(store).commit(lambda current: current.with_states([], unchanged={Unit.of_task(9): -1}))
+
+
+def test_units_differ_if_they_include_different_batches() -> None:
+    empty = dict.fromkeys(TASKS)
+    assert Units(empty) == empty
+    assert Units(empty) == Units(empty, {TASKS[0]: -1})
+    assert Units(empty) != Units(empty, {TASKS[0]: 0})
+
+
+def test_the_time_of_a_batch_is_known_until_all_states_include_it(any_store: Store) -> None:
+    manifests = owner(any_store)
+    times = [BatchTime(0, 1_000), BatchTime(1, 2_000, None, 500), BatchTime(2, 3_000, 500, 1_500)]
+    for time in times:
+        manifests.commit_batch(time.batch, [logged(time.batch)], time=time)
+    assert controller(any_store).latest() == manifests.commit_batch(2, [])
+    latest = manifests.commit(lambda current: current.with_states([], unchanged=dict.fromkeys(TASKS, 0)))
+    assert latest.times == tuple(times[1:])
+    assert controller(any_store).recover().times == tuple(times[1:])
+
+
+def test_the_time_of_a_batch_is_the_one_that_was_committed_first(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [], complete=False, time=BatchTime(0, 1_000))
+    manifests.commit_batch(0, [], complete=False, time=BatchTime(0, 9_000))
+    restarted = controller(store)
+    restarted.recover()
+    assert restarted.commit_batch(0, [], round=1).times == (BatchTime(0, 1_000),)
+
+
+def test_times_are_kept_when_batch_commits_are_folded(store: MemoryStore) -> None:
+    manifests = owner(store)
+    for batch in range(BATCHES_PER_WHOLE + 2):
+        manifests.commit_batch(batch, [], time=BatchTime(batch, batch * 10))
+    latest = controller(store).latest()
+    assert latest is not None
+    assert [time.timestamp_ms for time in latest.times] == [10 * batch for batch in range(BATCHES_PER_WHOLE + 2)]
+
+
+@pytest.mark.parametrize(("batch", "round_"), [(1, 0), (0, 1)])
+def test_the_time_of_a_batch_comes_with_its_first_round(store: MemoryStore, batch: int, round_: int) -> None:
+    with pytest.raises(InvalidStorageInput, match="with round 0"):
+        owner(store).commit_batch(batch, [], round=round_, time=BatchTime(0, 1_000))
 
 
 def test_nothing_goes_back(store: MemoryStore) -> None:

@@ -11,7 +11,18 @@ from hypothesis import settings
 
 from storage.codec import Secret
 from storage.errors import LeaseClosed, NotOwner, ObjectMissing, StoreUnavailable
-from storage.state import Collector, InputLog, Lease, LogRef, Manifest, Manifests, StateManager, StateRef, Unit
+from storage.state import (
+    BatchTime,
+    Collector,
+    InputLog,
+    Lease,
+    LogRef,
+    Manifest,
+    Manifests,
+    StateManager,
+    StateRef,
+    Unit,
+)
 from storage.state.paths import Paths
 from tests.storage.state.world import Actor, World
 
@@ -19,12 +30,22 @@ SEEDS = settings().max_examples * 3  # 180 in every run, 6,000 in a long one
 OPERATOR = "counts"
 SECRET = Secret.of("a secret for a simulated world")
 UNITS = (Unit.of_task(0), Unit.of_task(1), Unit.of_keys(1, "hot"))
-ROWS = {0: pa.table({"key": [1, 2]})}
+ROWS = pa.table({"key": [1, 2]})
 PATHS = Paths(OPERATOR)
 
 
+def touched(unit: Unit, batch: int) -> bool:
+    """Whether the batch has input for the unit: in every third batch it has, and the units take turns."""
+    return (batch + UNITS.index(unit)) % 3 == 0
+
+
+def last_touch(unit: Unit, batch: int) -> int:
+    """The newest batch, up to this one, that changed the unit's state."""
+    return max((number for number in range(batch + 1) if touched(unit, number)), default=-1)
+
+
 def content(unit: Unit, batch: int) -> bytes:
-    return f"{unit} after {batch}".encode()
+    return f"{unit} after {last_touch(unit, batch)}".encode()
 
 
 @dataclass
@@ -35,6 +56,7 @@ class Work:
     lease: Lease
     waiting: list[tuple[Unit, int] | StateRef] = field(default_factory=list)
     saved: list[StateRef] = field(default_factory=list)
+    unchanged: dict[Unit, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -46,9 +68,9 @@ class Controller:
     works: list[Work] = field(default_factory=list)
 
 
-def with_newer(current: Manifest, saved: list[StateRef]) -> Manifest:
-    known = {unit: ref.batch if ref else -1 for unit, ref in current.units.items()}
-    return current.with_states(ref for ref in saved if ref.batch > known[ref.unit])
+def with_newer(current: Manifest, work: Work) -> Manifest:
+    newer = [ref for ref in work.saved if ref.batch > current.units.through(ref.unit)]
+    return current.with_states(newer, unchanged=work.unchanged)
 
 
 class Cluster:
@@ -62,7 +84,9 @@ class Cluster:
         self.owners: list[str] = []  # of all manifests in the order of their numbers
         self.batch = -1  # the newest that was acknowledged
         self.logs: dict[int, tuple[LogRef, ...]] = {}  # of batches whose commit was acknowledged
+        self.times: dict[int, BatchTime] = {}  # of the same
         self.states: dict[Unit, int] = {}  # the newest batch of a unit's state that was acknowledged
+        self.included: dict[Unit, int] = {}  # the newest batch that a unit's state was acknowledged to include
         self.low_water_mark = -1
         self.world.checks.append(self.check)
 
@@ -130,16 +154,23 @@ class Cluster:
 
     def commit_batch(self, actor: Actor, me: Controller, known: Manifest) -> None:
         batch = known.last_batch + 1
-        ref = InputLog(actor.store, SECRET, OPERATOR).append(batch, 0, ROWS)
-        me.known = me.manifests.commit_batch(batch, [ref])
+        slices = {number: ROWS for number, unit in enumerate(UNITS) if touched(unit, batch)}
+        ref = InputLog(actor.store, SECRET, OPERATOR).append(batch, 0, slices)
+        time = BatchTime(batch, self.random.randrange(10**12))  # whoever commits first sets the clock
+        me.known = me.manifests.commit_batch(batch, [ref], time=time)
         self.batch = max(self.batch, me.known.last_batch)
         self.logs[batch] = tuple(found for found in me.known.log if found.batch == batch)
+        self.times |= {found.batch: found for found in me.known.times if found.batch == batch}
 
     def begin_snapshot(self, _: Actor, me: Controller, known: Manifest) -> None:
         work = self.new_work(me)
         if known.last_batch >= 0:
             units = self.random.sample(UNITS, self.random.randint(1, len(UNITS)))
-            work.waiting.extend((unit, known.last_batch) for unit in units)
+            for unit in units:
+                if last_touch(unit, known.last_batch) <= known.units.through(unit) and self.random.random() < 0.7:
+                    work.unchanged[unit] = known.last_batch
+                else:
+                    work.waiting.append((unit, known.last_batch))
 
     def begin_load(self, _: Actor, me: Controller, known: Manifest) -> None:
         self.new_work(me).waiting.extend(ref for ref in known.units.values() if ref)
@@ -156,7 +187,7 @@ class Cluster:
         work = self.random.choice(me.works)
         was_open = work.lease.is_open
         try:
-            me.known = me.manifests.commit(lambda current: with_newer(current, work.saved))
+            me.known = me.manifests.commit(lambda current: with_newer(current, work))
         except LeaseClosed:
             assert not was_open  # a state that came too late: the collector may have it already
             return
@@ -165,6 +196,7 @@ class Cluster:
             actor.sleep()
             raise
         self.states |= {unit: ref.batch for unit, ref in me.known.units.items() if ref}
+        self.included |= {unit: me.known.units.through(unit) for unit in UNITS}
         if self.random.random() < 0.7:
             work.lease.close()
 
@@ -194,6 +226,8 @@ class Cluster:
             ref = latest.units[unit]
             assert ref is not None
             assert ref.batch >= batch
+        for unit, batch in self.included.items():
+            assert latest.units.through(unit) >= batch
 
     def check_settled(self) -> None:
         """A last controller and a last collection: states are as saved, the log is complete, and no garbage stays."""
@@ -203,14 +237,29 @@ class Cluster:
         named = {ref.key for ref in final.units.values() if ref}
         for unit, ref in final.units.items():
             if ref is not None:
-                assert bytes(manager.load(ref).state) == content(unit, ref.batch)
+                assert bytes(manager.load(ref).state) == content(unit, final.units.through(unit))
+        self.check_replay(final)
         assert [ref.batch for ref in final.log] == list(range(final.low_water_mark + 1, final.last_batch + 1))
         for batch, logs in self.logs.items():
             assert batch <= final.low_water_mark or logs == tuple(ref for ref in final.log if ref.batch == batch)
+        assert [time.batch for time in final.times] == [ref.batch for ref in final.log]
+        assert all(time == self.times.get(time.batch, time) for time in final.times)
         assert {entry.key for entry in self.world.store.list(PATHS.states)} == named
         assert all(PATHS.batch_of_log(entry.key) > final.low_water_mark for entry in self.world.store.list(PATHS.logs))
         assert [entry.key for entry in self.world.store.list(PATHS.manifests)] == [PATHS.manifest(final.number)]
         assert self.truth.leases.open_ones() == []
+
+    def check_replay(self, final: Manifest) -> None:
+        """What the states do not include is in the log: nothing less, nothing twice."""
+        through = {number: final.units.through(unit) for number, unit in enumerate(UNITS)}
+        replayed = InputLog(self.world.store, SECRET, OPERATOR).replay(final.log, through, final.last_batch)
+        batches = [(piece.task, piece.ref.batch) for piece in replayed]
+        assert sorted(batches) == [
+            (number, batch)
+            for number, unit in enumerate(UNITS)
+            for batch in range(through[number] + 1, final.last_batch + 1)
+            if touched(unit, batch)
+        ]
 
 
 @pytest.fixture

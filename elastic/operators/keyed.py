@@ -1,0 +1,62 @@
+"""What a user writes who thinks key by key."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from elastic.operators.context import Context
+from elastic.operators.operator import Operator, Yields
+from elastic.operators.queries import rows_of_keyed_values
+from elastic.operators.timers import Timer
+
+MISSING = object()
+
+
+class ValueState:
+    """The state of one key. What `get` gives may be changed in place, but call `update` then: only that stores it."""
+
+    __slots__ = ("_initial", "_key", "_values")
+
+    def __init__(self, values: dict[Any, Any], key: Any, initial: Callable[[], Any]) -> None:
+        self._values = values
+        self._key = key
+        self._initial = initial
+
+    def exists(self) -> bool:
+        return self._key in self._values
+
+    def get(self) -> Any:
+        """The value; what `initial_state` gives if there is none yet."""
+        value = self._values.get(self._key, MISSING)
+        return self._initial() if value is MISSING else value
+
+    def update(self, value: Any) -> None:
+        self._values[self._key] = value
+
+    def clear(self) -> None:
+        """Forget the key; it takes no more memory."""
+        self._values.pop(self._key, None)
+
+
+class KeyedOperator(Operator):
+    """A function over the rows of one key, and a state for each key.
+
+    `handle_key` is called once a batch for each key in it, in order of first appearance. A key is the value of its
+    column, or a tuple of values if there are several key columns. Timers belong to the key that sets them. A call
+    costs some microseconds, and a state is a Python object: for millions of keys with a few numbers each, write an
+    `Operator` over `KeyedColumns`.
+    """
+
+    input_format: ClassVar[str] = "rows"
+
+    def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> Yields:
+        """The rows of one key, at least one, in their order."""
+        raise NotImplementedError(f"{type(self).__name__} has no handle_key. Write one.")
+
+    def handle_expired(self, key: Any, timer: Timer, state: ValueState, context: Context) -> Yields:
+        """A timer that this key set is due."""
+        raise NotImplementedError(f"{type(self).__name__} sets timers, but has no handle_expired. Write one.")
+
+    def state_rows(self, value: Any) -> pa.Table:
+        return rows_of_keyed_values(value, self.key, self.input_schema)

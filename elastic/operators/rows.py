@@ -1,0 +1,108 @@
+"""Rows in the shapes that operators take and give."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from elastic.errors import InvalidJob, MissingPackage
+
+INPUT_FORMATS = ("arrow", "pandas", "rows")
+
+
+def check_input_format(name: str) -> None:
+    if name not in INPUT_FORMATS:
+        raise InvalidJob(f"there is no input_format {name!r}. Use one of {', '.join(INPUT_FORMATS)}.")
+    if name == "pandas":
+        _import_pandas()
+
+
+def shaped(rows: pa.Table, input_format: str) -> Any:
+    """A table as the operator wants it."""
+    if input_format == "pandas":
+        return rows.to_pandas()
+    return rows if input_format == "arrow" else rows.to_pylist()
+
+
+def cut(shaped_rows: Any, begin: int, end: int) -> Any:
+    """Rows begin..end-1 of what `shaped` gave; without copying, except for the list itself."""
+    if isinstance(shaped_rows, pa.Table):
+        return shaped_rows.slice(begin, end - begin)
+    return shaped_rows[begin:end] if isinstance(shaped_rows, list) else shaped_rows.iloc[begin:end]
+
+
+def is_frame(rows: Any) -> bool:
+    """Whether these are a pandas frame; where pandas was never imported, nothing is."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(rows, pandas.DataFrame)
+
+
+def is_one_row(rows: Any) -> bool:
+    return isinstance(rows, Mapping | tuple)
+
+
+def as_table(rows: Any, schema: pa.Schema) -> pa.Table:
+    """What an operator gave, in its declared schema; `ValueError` or `TypeError` says why that cannot be."""
+    if is_one_row(rows):
+        rows = [rows]
+    if isinstance(rows, pa.RecordBatch):
+        table = pa.Table.from_batches([rows])
+    elif isinstance(rows, pa.Table):
+        table = rows
+    elif is_frame(rows):
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+    elif isinstance(rows, list):
+        return _table_of_rows(rows, schema)
+    else:
+        raise TypeError(f"a {type(rows).__name__} is not rows; tables, frames, lists of dicts or tuples are")
+    if table.schema.equals(schema):
+        return table
+    _check_names(table.schema.names, schema.names)
+    return table.select(schema.names).replace_schema_metadata(schema.metadata).cast(schema)
+
+
+def _table_of_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    names = schema.names
+    known = set(names)
+    columns: list[Iterable[Any]] = [[] for _ in names]
+    if rows and all(isinstance(row, tuple) for row in rows):
+        odd = next((row for row in rows if len(row) != len(names)), None)
+        if odd is not None:
+            raise ValueError(f"a tuple of {len(odd)} values for {len(names)} columns")
+        columns = list(zip(*rows, strict=True))
+    elif all(isinstance(row, Mapping) for row in rows):
+        strange = next((row for row in rows if not row.keys() <= known), None)
+        if strange is not None:
+            raise ValueError(f"no column is declared for {sorted(set(strange) - known, key=str)}")
+        columns = [[row.get(name) for row in rows] for name in names]
+    else:
+        raise TypeError("a list of rows must hold only dicts, or only tuples")
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    _check_nulls(arrays, schema)
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _check_names(given: Sequence[str], wanted: Sequence[str]) -> None:
+    missing, extra = set(wanted) - set(given), set(given) - set(wanted)
+    if missing or extra or len(given) != len(wanted):
+        raise ValueError(f"it has the columns {list(given)}, not {list(wanted)}")
+
+
+def _check_nulls(arrays: Sequence[pa.Array], schema: pa.Schema) -> None:
+    for array, field in zip(arrays, schema, strict=True):
+        if array.null_count and not field.nullable:
+            raise ValueError(f"column {field.name!r} has nulls, and is declared without")
+
+
+def as_json(row: Mapping[str, Any]) -> str:
+    """A row for people to read; what JSON does not have becomes text."""
+    return json.dumps(row, default=lambda value: value.hex() if isinstance(value, bytes) else str(value))
+
+
+def _import_pandas() -> None:
+    try:
+        import pandas  # noqa: F401 - a package of some weight that most operators do not need
+    except ImportError as cause:
+        raise MissingPackage("input_format 'pandas'", "pandas", "pandas") from cause

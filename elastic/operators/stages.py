@@ -1,0 +1,96 @@
+"""A pipeline: operators in order, each with its key, and the schemas between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from elastic.errors import InvalidJob
+from elastic.operators.execution import StageRunner
+from elastic.operators.operator import Operator
+from elastic.operators.schemas import schema_of
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator of a pipeline.
+
+    Without a key of its own it has the job's key; without a name, the operator's `name` or class names it.
+    """
+
+    operator: Operator
+    key: tuple[str, ...]
+    name: str
+
+    def __init__(self, operator: Operator, key: str | Sequence[str] = (), name: str = "") -> None:
+        object.__setattr__(self, "operator", operator)
+        object.__setattr__(self, "key", key_columns(key))
+        object.__setattr__(self, "name", name)
+
+
+def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of key columns, from one or several."""
+    return (key,) if isinstance(key, str) else tuple(key)
+
+
+def stages_of(pipeline: Operator | Stage | Sequence[Operator | Stage], key: str | Sequence[str]) -> tuple[Stage, ...]:
+    """The stages, each with a key and with a name that no other stage has."""
+    given = list(pipeline) if isinstance(pipeline, Sequence) else [pipeline]
+    if not given:
+        raise InvalidJob("a pipeline without operators. Give at least one.")
+    default_key = key_columns(key)
+    stages: list[Stage] = []
+    for item in given:
+        stage = item if isinstance(item, Stage) else Stage(item)
+        name = stage.name or _unused(_name(stage.operator), {made.name for made in stages})
+        if name in {made.name for made in stages}:
+            raise InvalidJob(f"two stages are named {name!r}. Give each a name of its own.")
+        stages.append(Stage(stage.operator, stage.key or default_key, name))
+    return tuple(stages)
+
+
+def runners_of(
+    stages: Sequence[Stage], input_schema: pa.Schema, on_error: Literal["fail", "skip"] = "fail"
+) -> tuple[StageRunner, ...]:
+    """A runner for each stage; what a stage emits to the next is that one's input."""
+    runners = []
+    for number, stage in enumerate(stages):
+        last = number == len(stages) - 1
+        next_schema = None if last else _schema_for_next(stage, input_schema)
+        runners.append(
+            StageRunner(
+                stage.operator,
+                key=stage.key,
+                input_schema=input_schema,
+                next_schema=next_schema,
+                on_error=on_error,
+                stage=number,
+                name=stage.name,
+            )
+        )
+        input_schema = next_schema if next_schema is not None else input_schema
+    return tuple(runners)
+
+
+def _schema_for_next(stage: Stage, input_schema: pa.Schema) -> pa.Schema:
+    bound = stage.operator.bind(stage.key, input_schema)
+    declared = bound.next_schema if bound.next_schema is not None else bound.output_schema
+    if declared is None:
+        raise InvalidJob(
+            f"stage {stage.name!r} is followed by another, but declares no rows for it. "
+            "Give its operator a next_schema or an output_schema."
+        )
+    return schema_of(declared)
+
+
+def _name(operator: Operator) -> str:
+    return str(getattr(operator, "name", "") or type(operator).__name__)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    number = 2
+    unused = name
+    while unused in taken:
+        unused, number = f"{name}-{number}", number + 1
+    return unused

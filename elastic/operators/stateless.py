@@ -1,0 +1,44 @@
+"""Operators without a state: filters, mappings, enrichment."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from elastic.operators.context import Context
+from elastic.operators.operator import Operator, State, Yields
+from elastic.operators.schemas import SchemaLike
+
+
+class StatelessOperator(Operator):
+    """A function over rows; nothing is saved or moved for it, and it sets no timers."""
+
+    stateless: ClassVar[bool] = True
+
+    def handle_rows(self, rows: Any, context: Context) -> Yields:
+        """Rows of one task, at least one."""
+        raise NotImplementedError(f"{type(self).__name__} has no handle_rows. Write one.")
+
+    def handle_batch(self, rows: Any, _state: State, context: Context) -> Yields:
+        return self.handle_rows(rows, context)
+
+
+class _Function(StatelessOperator):
+    """A plain function as an operator."""
+
+    def __init__(self, function: Callable[[Any], Any], output_schema: SchemaLike, input_format: str) -> None:
+        self._function = function
+        self.output_schema = output_schema
+        self.input_format = input_format  # type: ignore[misc]
+
+    @property
+    def name(self) -> str:
+        return getattr(self._function, "__name__", "function")
+
+    def handle_rows(self, rows: Any, _context: Context) -> Yields:
+        return self._function(rows)
+
+
+def stateless(
+    function: Callable[[Any], Any], output_schema: SchemaLike, *, input_format: str = "arrow"
+) -> StatelessOperator:
+    """A function from rows to rows (or an iterator of rows) as an operator."""
+    return _Function(function, output_schema, input_format)

@@ -1,0 +1,126 @@
+"""Timers of one unit of state: set, moved, deleted, and taken when they are due."""
+
+import heapq
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from elastic.operators.keys import order
+
+TimerKind: TypeAlias = Literal["event", "processing"]
+KINDS: tuple[TimerKind, ...] = ("event", "processing")
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """It goes off when its clock reaches `at_ms`: the watermark for "event", the batch's timestamp for "processing".
+
+    There is one timer per kind, key and name; setting it again moves it.
+    """
+
+    at_ms: int
+    kind: TimerKind
+    name: str = ""
+    key: Any = None
+
+
+class _Clock:
+    """The timers of one kind. Setting, moving and deleting are O(log n), being due is O(1).
+
+    Timers that go off at the same time share a bucket, and the heap holds the times of buckets; a time whose bucket
+    was emptied by deletions stays in the heap until it is passed, or until half the heap is such times.
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[Hashable, str], int] = {}
+        self._buckets: dict[int, dict[tuple[Hashable, str], None]] = {}
+        self._heap: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def set(self, key: Hashable, name: str, at_ms: int) -> None:
+        self.delete(key, name)
+        self._times[key, name] = at_ms
+        if at_ms not in self._buckets:
+            self._buckets[at_ms] = {}
+            heapq.heappush(self._heap, at_ms)
+        self._buckets[at_ms][key, name] = None
+
+    def delete(self, key: Hashable, name: str) -> None:
+        at_ms = self._times.pop((key, name), None)
+        if at_ms is None:
+            return
+        bucket = self._buckets[at_ms]
+        del bucket[key, name]
+        if not bucket:
+            del self._buckets[at_ms]
+            if len(self._heap) > 2 * len(self._buckets) + 16:
+                self._heap = sorted(self._buckets)
+
+    def is_due(self, now_ms: int) -> bool:
+        while self._heap and self._heap[0] not in self._buckets:
+            heapq.heappop(self._heap)
+        return bool(self._heap) and self._heap[0] <= now_ms
+
+    def take_due(self, now_ms: int) -> Iterator[tuple[int, Hashable, str]]:
+        while self.is_due(now_ms):
+            at_ms = heapq.heappop(self._heap)
+            for key, name in self._buckets.pop(at_ms):
+                del self._times[key, name]
+                yield at_ms, key, name
+
+    def items(self) -> Iterator[tuple[int, Hashable, str]]:
+        return ((at_ms, key, name) for (key, name), at_ms in self._times.items())
+
+
+class Timers:
+    """All timers of a unit, of both kinds; part of its state."""
+
+    def __init__(self) -> None:
+        self._clocks: dict[str, _Clock] = {kind: _Clock() for kind in KINDS}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._clocks.values()))
+
+    def set(self, timer: Timer) -> None:
+        self._clocks[timer.kind].set(timer.key, timer.name, timer.at_ms)
+
+    def delete(self, kind: str, key: Hashable, name: str) -> None:
+        self._clocks[kind].delete(key, name)
+
+    def is_due(self, now_ms: Mapping[str, int | None]) -> bool:
+        return any(now is not None and self._clocks[kind].is_due(now) for kind, now in now_ms.items())
+
+    def take_due(self, now_ms: Mapping[str, int | None]) -> list[Timer]:
+        """The timers that are due, now no longer set, in the order of (time, key, name, kind)."""
+        due = [
+            Timer(at_ms, kind, name, key)  # type: ignore[arg-type]
+            for kind, now in now_ms.items()
+            if now is not None
+            for at_ms, key, name in self._clocks[kind].take_due(now)
+        ]
+        return sorted(due, key=lambda timer: (timer.at_ms, order(timer.key), timer.name, timer.kind))
+
+    def to_columns(self) -> dict[str, Any]:
+        """What is stored: one array of times, and lists of keys and names, by kind."""
+        columns: dict[str, Any] = {}
+        for kind, clock in self._clocks.items():
+            items = list(clock.items())
+            columns[f"{kind}.at_ms"] = np.array([at_ms for at_ms, _, _ in items], np.int64)
+            columns[f"{kind}.keys"] = [key for _, key, _ in items]
+            columns[f"{kind}.names"] = [name for _, _, name in items]
+        return columns
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> Self:
+        timers = cls()
+        for kind, clock in timers._clocks.items():
+            rows = zip(
+                columns[f"{kind}.at_ms"].tolist(), columns[f"{kind}.keys"], columns[f"{kind}.names"], strict=True
+            )
+            for at_ms, key, name in rows:
+                clock.set(key, name, at_ms)
+        return timers

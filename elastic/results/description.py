@@ -1,0 +1,125 @@
+"""What a job says about itself in the store, so that others can read its results and its state.
+
+One signed object holds the names, keys and schemas of the stages, and the operators, pickled. Who needs only schemas
+unpickles nothing; and nothing is ever unpickled that is not signed with the application's secret.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+
+from elastic.errors import UnserializableOperator
+from elastic.results.errors import UnknownJob, UnknownStage
+from elastic.results.paths import ResultPaths
+from storage.codec import Json, Secret, Unpacked, pack, unpack
+from storage.errors import ObjectMissing, UnstorableState
+from storage.stores.protocol import Store
+
+
+@dataclass(frozen=True)
+class StageDescription:
+    """One operator of a pipeline, with what it takes in and what it gives to the sink (None: nothing)."""
+
+    name: str
+    key: tuple[str, ...]
+    operator: Any
+    input_schema: pa.Schema
+    output_schema: pa.Schema | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """A job: its stages in order, its number of tasks, and a version that the operators give themselves.
+
+    Invariant: there is a stage, and no two have one name.
+    """
+
+    stages: tuple[StageDescription, ...]
+    tasks: int
+    version: str
+
+    def __post_init__(self) -> None:
+        names = [stage.name for stage in self.stages]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"stages {names} do not make a pipeline. Give at least one, each with a name of its own.")
+
+    def stage_number(self, name: str | None) -> int:
+        """Where the stage of that name is; without one, the only stage there is."""
+        names = [stage.name for stage in self.stages]
+        if name is None and len(names) == 1:
+            return 0
+        if name not in names:
+            raise UnknownStage(name, names)
+        return names.index(name)
+
+    def save(self, store: Store, secret: Secret, job: str) -> None:
+        """Store it, over an older one; `UnserializableOperator` if an operator cannot travel."""
+        document = [{"name": stage.name, "key": list(stage.key)} for stage in self.stages]
+        parts: dict[str, Any] = {
+            "document": Json({"stages": document, "tasks": self.tasks, "version": self.version}),
+        }
+        for number, stage in enumerate(self.stages):
+            parts[f"input-{number}"] = stage.input_schema.serialize().to_pybytes()
+            if stage.output_schema is not None:
+                parts[f"output-{number}"] = stage.output_schema.serialize().to_pybytes()
+            # In a tuple, so that it is pickled whatever it is.
+            parts[f"operator-{number}"] = (stage.operator,)
+        key = ResultPaths(job).description
+        try:
+            packed = pack(parts, key=key, secret=secret)
+        except UnstorableState as refused:
+            number = int(refused.part.rpartition("-")[2])
+            raise UnserializableOperator(self.stages[number].name, refused) from refused
+        store.put(key, packed)
+
+    @classmethod
+    def load(cls, store: Store, secret: Secret, job: str) -> Self:
+        """With the operators; `UnknownJob` if there is none."""
+        found = _unpacked(store, secret, job)
+        document = found.parts["document"]
+        stages = tuple(
+            StageDescription(
+                stage["name"],
+                tuple(stage["key"]),
+                found.parts[f"operator-{number}"][0],
+                _schema(found.parts, f"input-{number}"),
+                _schema(found.parts, f"output-{number}") if f"output-{number}" in found.parts else None,
+            )
+            for number, stage in enumerate(document["stages"])
+        )
+        return cls(stages, document["tasks"], document["version"])
+
+
+def result_schemas(store: Store, secret: Secret, job: str) -> dict[str, pa.Schema]:
+    """What every stage gives to the sink, without those that give nothing; unpickles nothing."""
+    found = _unpacked(store, secret, job)
+    stages: Sequence[Mapping[str, Any]] = found.parts["document"]["stages"]
+    return {
+        stage["name"]: _schema(found.parts, f"output-{number}")
+        for number, stage in enumerate(stages)
+        if f"output-{number}" in found.parts
+    }
+
+
+def chosen_stage(schemas: Mapping[str, pa.Schema], stage: str | None) -> str:
+    """The stage that is named; without a name, the only one that gives anything."""
+    if stage is None and len(schemas) == 1:
+        return next(iter(schemas))
+    if stage is None or stage not in schemas:
+        raise UnknownStage(stage, schemas)
+    return stage
+
+
+def _unpacked(store: Store, secret: Secret, job: str) -> Unpacked:
+    key = ResultPaths(job).description
+    try:
+        data = store.get(key).data
+    except ObjectMissing:
+        raise UnknownJob(job, store.url) from None
+    return unpack(data, key=key, secret=secret)
+
+
+def _schema(parts: Mapping[str, Any], name: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(parts[name]))

@@ -1,0 +1,100 @@
+"""What is checked before anything starts: a job that cannot run is refused with a reason, and nothing has changed."""
+
+import re
+from collections.abc import Sequence
+
+import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from elastic.errors import (
+    InvalidJob,
+    InvalidSetting,
+    SpeculationOn,
+    TooFewSlots,
+    UnserializableOperator,
+    UnsupportedKeyType,
+)
+from elastic.operators import Stage
+from elastic.operators.stages import runners_of
+from elastic.results import Description, StageDescription
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LOCAL = re.compile(r"local\[(\d+|\*)(?:,\d+)?\]")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[(\d+),(\d+),\d+\]")
+
+
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidSetting(
+            "name", name, "it must be letters, digits, '.', '_' and '-', at most 100, for it names files"
+        )
+
+
+def check_counts(tasks: int, nodes: int) -> None:
+    for name, value in (("tasks", tasks), ("nodes", nodes)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise InvalidSetting(name, value, "it must be a whole number from 1 on")
+    if nodes > tasks:
+        raise InvalidSetting("nodes", nodes, f"there are only {tasks} tasks, and a node without tasks has no work")
+
+
+def check_frame(frame: DataFrame) -> None:
+    if not frame.isStreaming:
+        raise InvalidJob("the DataFrame is not a stream. Make it with spark.readStream.")
+
+
+def check_cluster(spark: SparkSession, nodes: int) -> None:
+    """Refuse what would hang: more nodes than Spark has task slots, with at least one left for the senders."""
+    conf = spark.sparkContext.getConf()
+    if (conf.get("spark.speculation") or "false").lower() == "true":
+        raise SpeculationOn
+    master = spark.sparkContext.master or ""
+    slots = _task_slots(master, spark)
+    if slots is not None and slots < nodes + 1:
+        raise TooFewSlots(nodes, slots, nodes + 1, master)
+
+
+def _task_slots(master: str, spark: SparkSession) -> int | None:
+    """How many tasks run at once; None where the cluster may grow."""
+    per_task = int(spark.sparkContext.getConf().get("spark.task.cpus") or 1)
+    if master == "local":
+        return 1
+    if match := _LOCAL.fullmatch(master):
+        return spark.sparkContext.defaultParallelism if match[1] == "*" else int(match[1])
+    if match := _LOCAL_CLUSTER.fullmatch(master):
+        return int(match[1]) * (int(match[2]) // per_task)
+    return None
+
+
+def is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def describe(frame: DataFrame, stages: Sequence[Stage], tasks: int) -> Description:
+    """The pipeline as it travels; refuses keys that have no hash and operators that cannot be sent to a node."""
+    _refuse_collations(frame, stages[0].key)
+    for stage in stages:
+        check_operator(stage)
+    runners = runners_of(stages, to_arrow_schema(frame.schema).remove_metadata())
+    described = tuple(
+        StageDescription(stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema)
+        for stage, runner in zip(stages, runners, strict=True)
+    )
+    version = " ".join(f"{stage.name}={stage.operator.version}" for stage in stages)
+    return Description(described, tasks, version)
+
+
+def _refuse_collations(frame: DataFrame, key: Sequence[str]) -> None:
+    """Keys that are equal under a collation have different bytes, and so different hashes."""
+    for field in frame.schema:
+        collation = getattr(field.dataType, "collation", None)
+        if field.name in key and collation not in (None, "UTF8_BINARY"):
+            raise UnsupportedKeyType(field.name, f"a string with collation {collation}")
+
+
+def check_operator(stage: Stage) -> None:
+    try:
+        cloudpickle.dumps(stage.operator)
+    except Exception as cause:
+        raise UnserializableOperator(stage.name, cause) from cause

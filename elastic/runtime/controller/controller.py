@@ -1,0 +1,251 @@
+"""The controller: one thread asks the coordinator what to do about each event; others do it."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from elastic.errors import CheckpointMismatch, ElasticError, JobStopped, NoRoom
+from elastic.results import ResultLog
+from elastic.routing import Routing
+from elastic.runtime.controller.deeds import StoreDeeds
+from elastic.runtime.controller.nodes import Nodes
+from elastic.runtime.controller.recoveries import Recoveries
+from elastic.runtime.protocol import Applied, Coordinator, Failed, Joined, Position, Saved, commands, events
+from elastic.runtime.wire.failures import failure_from_json
+from elastic.settings import Settings
+from storage.errors import StorageError
+from storage.state import BatchTime, Collector, LogRef, Manifests
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class JobParts:
+    """What a controller stands on, made by whoever starts the job."""
+
+    name: str
+    manifests: Manifests
+    results: ResultLog | None  # None: nobody wants results
+    collector: Collector
+    routing: Routing
+    coordinator: Coordinator
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where senders bring rows: the routing, and the addresses of nodes that have their units."""
+
+    routing: Routing
+    epoch: int
+    addresses: dict[str, str]
+
+
+class Controller:
+    """One life of a job's controller. `start`, then any thread may call it, until `close`."""
+
+    def __init__(self, parts: JobParts, nodes: Nodes) -> None:
+        self.recoveries = Recoveries()
+        self._parts = parts
+        self._nodes = nodes
+        self._coordinator = parts.coordinator
+        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._closing = threading.Event()
+        self.deeds = StoreDeeds(
+            parts.manifests,
+            parts.results,
+            parts.collector,
+            parts.routing,
+            patience_seconds=parts.settings.store_patience_seconds,
+            retain_result_batches=parts.settings.retain_result_batches,
+            post=self._events.put,
+            on_failure=self.fail,
+        )
+        self._execute: dict[type, Callable[[Any], None]] = {
+            commands.StartNode: lambda command: nodes.start(command.node, command.incarnation),
+            commands.Send: lambda command: nodes.send(command.node, command.incarnation, command.message),
+            commands.CommitRound: self.deeds.commit_round,
+            commands.CommitEpoch: self.deeds.commit_epoch,
+            commands.PublishResults: self.deeds.publish,
+            commands.OpenLease: self.deeds.open_lease,
+            commands.CommitStates: self.deeds.commit_states,
+            commands.FailJob: lambda command: self.fail(failure_from_json(command.failure.error)),
+        }
+        self._threads = [
+            threading.Thread(target=self._run, name="controller", daemon=True),
+            threading.Thread(target=self._watch, name="controller-clock", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Start the nodes and everything else; returns at once."""
+        self._nodes.listen(
+            joined=lambda document: self._events.put(Joined.from_json(document)),
+            applied=lambda document: self._events.put(Applied.from_json(document)),
+            saved=lambda document: self._events.put(Saved.from_json(document)),
+            failed=lambda document: self._events.put(Failed.from_json(document)),
+            caught_up=self.recoveries.caught_up,
+            ended=lambda node, incarnation, why: self._events.put(events.NodeLost(node, incarnation, why)),
+        )
+        for thread in self._threads:
+            thread.start()
+        self._events.put(None)  # the coordinator's own beginning
+
+    def wait_until_serving(self, seconds: float) -> None:
+        """Until every node has its units; `NoRoom` if that takes too long."""
+        wanted = len(self._nodes.names)
+        try:
+            self._wait_for(lambda: len(self._coordinator.serving()) == wanted, seconds)
+        except TimeoutError:
+            raise NoRoom(len(self._coordinator.serving()), wanted, seconds) from None
+
+    def is_known(self, batch: int) -> bool:
+        """Whether the batch counts already: it is being repeated after a restart."""
+        return batch <= self._coordinator.newest.batch
+
+    def claim(self, query: str) -> None:
+        """Bind the job to Spark's query, which its checkpoint names: the batch numbers of another one mean nothing."""
+        bound = self._parts.manifests.recover().meta.get("query")
+        if bound is None:
+            self._parts.manifests.commit(lambda current: replace(current, meta={**current.meta, "query": query}))
+        elif bound != query:
+            raise CheckpointMismatch(self._parts.name, 0, self._coordinator.newest.batch)
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the batch that may come next."""
+        return self._coordinator.newest.batch + 1
+
+    def wait_for_room(self) -> None:
+        """Until the nodes are not too far behind: this is what makes a fast source wait."""
+        limit = self._parts.settings.max_batches_ahead
+        self._wait_for(lambda: self._coordinator.batches_ahead < limit)
+
+    def accept(self, batch: int, logs: tuple[LogRef, ...], time: BatchTime) -> None:
+        """Make a logged batch count; returns when it does."""
+        self._wait_for(lambda: self._coordinator.is_between_batches)
+        self._events.put(events.BatchLogged(batch, logs, time))
+        self._wait_for(lambda: self._coordinator.newest >= Position(batch, 0))
+
+    def wait_until_applied(self, batch: int, seconds: float | None = None) -> None:
+        """Until the results of a batch are visible."""
+        self._wait_for(lambda: self._coordinator.published >= batch, seconds)
+
+    def snapshot(self, seconds: float) -> int:
+        """Save all that changed up to now; the batch that all states include then."""
+        with self._changed:
+            wanted = self._coordinator.published
+        deadline = time.monotonic() + seconds
+        while self._coordinator.manifest.low_water_mark < wanted:
+            before = self._coordinator.snapshots_ended
+            self._events.put(events.SnapshotDue())
+            left = deadline - time.monotonic()
+            self._wait_for(lambda before=before: self._coordinator.snapshots_ended > before, left)  # type: ignore[misc]
+        return self._coordinator.manifest.low_water_mark
+
+    def route(self) -> Route:
+        with self._changed:
+            serving = self._coordinator.serving()
+            addresses = {node: address for node, address in self._nodes.addresses().items() if node in serving}
+            return Route(self._coordinator.routing, self._coordinator.manifest.epoch, addresses)
+
+    def status(self) -> dict[str, Any]:
+        with self._changed:
+            coordinator = self._coordinator
+            return {
+                "epoch": coordinator.manifest.epoch,
+                "last_batch": coordinator.newest.batch,
+                "applied_batch": coordinator.published,
+                "saved_batch": coordinator.manifest.low_water_mark,
+                "batches_ahead": coordinator.batches_ahead,
+                "serving": sorted(coordinator.serving()),
+                "losses": self.recoveries.losses,
+                "recoveries": [recovery.to_json() for recovery in self.recoveries.done],
+                "nodes": self._nodes.status(),
+            }
+
+    def story(self) -> list[str]:
+        """The latest events and what was decided about each."""
+        with self._changed:
+            return [f"{event} -> {decided}" for event, decided in self._coordinator.story]
+
+    def fail(self, error: BaseException) -> None:
+        """Every wait ends with this error, now and later; the first one counts."""
+        with self._changed:
+            if self._error is None and not self._closing.is_set():
+                self._error = error
+                _log.error("the job %s cannot go on: %s", self._parts.name, error)
+            self._changed.notify_all()
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._error
+
+    def check(self) -> None:
+        """Raise what ended the job, if anything did."""
+        if self._error is not None:
+            # A fresh one for each thread that waits: a raised exception collects tracebacks.
+            raise _again(self._error)
+        if self._closing.is_set():
+            raise JobStopped(self._parts.name)
+
+    def close(self) -> None:
+        """Stop the nodes gracefully, and every thread."""
+        self._closing.set()
+        self._events.put(None)
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._nodes.close()
+        self.deeds.close()
+
+    def _wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> None:
+        def ready() -> bool:
+            self.check()
+            return condition()
+
+        with self._changed:
+            if not self._changed.wait_for(ready, seconds):
+                raise TimeoutError(f"{seconds:g} s were not enough. Wait longer, or look at the job's status.")
+
+    def _run(self) -> None:
+        decided = self._coordinator.start()
+        while not self._closing.is_set():
+            for command in decided:
+                self._execute[type(command)](command)
+            event = self._events.get()
+            decided = [] if event is None else self._decide(event)
+
+    def _decide(self, event: Any) -> list[commands.Command]:
+        with self._changed:
+            decided = self._coordinator.handle(event)
+            if isinstance(event, events.NodeLost) and decided:
+                self.recoveries.lost(event.node, event.reason)
+            self._changed.notify_all()
+        return decided
+
+    def _watch(self) -> None:
+        """The clock: silence of nodes, and snapshots."""
+        settings = self._parts.settings
+        snapshot_at = time.monotonic() + settings.snapshot_seconds
+        while not self._closing.wait(settings.heartbeat_seconds):
+            for node, incarnation, why in self._nodes.silent():
+                self._events.put(events.NodeLost(node, incarnation, why))
+            if time.monotonic() >= snapshot_at:
+                self._events.put(events.SnapshotDue())
+                snapshot_at = time.monotonic() + settings.snapshot_seconds
+
+
+def _again(error: BaseException) -> BaseException:
+    if isinstance(error, ElasticError | StorageError):
+        copy = type(error).__new__(type(error))
+        copy.args = error.args
+        vars(copy).update(vars(error))
+        return copy
+    return error

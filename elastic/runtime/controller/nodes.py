@@ -1,0 +1,184 @@
+"""The nodes as the controller reaches them: launched through Spark, listened to and spoken to over Flight."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from elastic.runtime.controller.outbox import Outbox
+from elastic.runtime.protocol import Adopt, Apply, Snapshot
+from elastic.runtime.wire import Endpoint, Peer, Refused
+
+_log = logging.getLogger(__name__)
+_MESSAGES = {Adopt: "adopt", Apply: "apply", Snapshot: "snapshot"}
+Heard = Callable[[dict[str, Any]], None]
+
+
+class Launcher(Protocol):
+    """Starts and ends incarnations somewhere; `ended(node, incarnation, why)` is called when one is over."""
+
+    def start(self, node: str, incarnation: str, controller: str, ended: Callable[[str, str, str], None]) -> None: ...
+
+    def cancel(self, incarnation: str) -> None:
+        """End it if it still runs; it may be silent, slow or not started."""
+        ...
+
+    def wait(self, incarnations: Sequence[str], seconds: float) -> list[str]:
+        """Wait until they are over; those that are not."""
+        ...
+
+
+@dataclass
+class _Known:
+    """The incarnation of a node that counts."""
+
+    incarnation: str
+    started: float = field(default_factory=time.monotonic)
+    heard: float | None = None
+    address: str = ""
+    pid: int = 0
+    outbox: Outbox | None = None
+    pulse: dict[str, Any] = field(default_factory=dict)
+
+
+class Nodes:
+    """All nodes of a job. Safe to use from many threads."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        launcher: Launcher,
+        *,
+        host: str,
+        token: str,
+        node_timeout_seconds: float,
+        node_start_seconds: float,
+    ) -> None:
+        self.names = tuple(names)
+        self._launcher = launcher
+        self._host = host
+        self._token = token
+        self._timeout = node_timeout_seconds
+        self._start_seconds = node_start_seconds
+        self._known: dict[str, _Known] = {}
+        self._lock = threading.Lock()
+        self._endpoint: Endpoint | None = None
+        self._ended: Callable[[str, str, str], None] = lambda *_: None
+
+    def listen(self, *, joined: Heard, ended: Callable[[str, str, str], None], **reports: Heard) -> None:
+        """Open the controller's own endpoint; reports of incarnations that do not count are refused."""
+        self._ended = ended
+
+        def hear(document: dict[str, Any], tell: Heard) -> str:
+            self._note(document)
+            tell(document)
+            return "heard"
+
+        def hear_joined(document: dict[str, Any]) -> str:
+            self._welcome(document)
+            joined(document)
+            return "heard"
+
+        actions: dict[str, Callable[[dict[str, Any]], Any]] = {
+            kind: lambda document, tell=tell: hear(document, tell)  # type: ignore[misc]
+            for kind, tell in reports.items()
+        }
+        actions["joined"] = hear_joined
+        actions["pulse"] = lambda document: hear(document, self._pulse)
+        self._endpoint = Endpoint(self._host, self._token, actions)
+
+    def start(self, node: str, incarnation: str) -> None:
+        """Start an incarnation in the place of the one before."""
+        with self._lock:
+            before = self._known.get(node)
+            self._known[node] = _Known(incarnation)
+        if before is not None:
+            self._drop(before)
+        assert self._endpoint is not None  # noqa: S101 - for the type checker; listen comes first
+        self._launcher.start(node, incarnation, self._endpoint.address, self._ended)
+
+    def send(self, node: str, incarnation: str, message: Adopt | Apply | Snapshot) -> None:
+        with self._lock:
+            known = self._known.get(node)
+            if known is not None and known.incarnation == incarnation and known.outbox is not None:
+                known.outbox.send(_MESSAGES[type(message)], message.to_json())
+
+    def call(self, node: str, action: str, document: dict[str, Any]) -> Any:
+        """Ask a node directly. Raises `Refused` or `PeerUnavailable`, `KeyError` if it is not up."""
+        with self._lock:
+            outbox = self._known[node].outbox
+        if outbox is None:
+            raise KeyError(node)
+        return outbox.peer.call(action, document)
+
+    def silent(self) -> list[tuple[str, str, str]]:
+        """Incarnations that were not heard of for too long, with the reason."""
+        now = time.monotonic()
+        found = []
+        with self._lock:
+            for node, known in self._known.items():
+                if known.heard is None and now - known.started > self._start_seconds:
+                    found.append((node, known.incarnation, f"did not start within {self._start_seconds:g} s"))
+                elif known.heard is not None and now - known.heard > self._timeout:
+                    found.append((node, known.incarnation, f"silent for {now - known.heard:.1f} s"))
+        return found
+
+    def addresses(self) -> dict[str, str]:
+        with self._lock:
+            return {node: known.address for node, known in self._known.items() if known.address}
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        with self._lock:
+            return {
+                node: {
+                    "incarnation": known.incarnation,
+                    "address": known.address,
+                    "pid": known.pid,
+                    **{name: value for name, value in known.pulse.items() if name not in ("node", "incarnation")},
+                }
+                for node, known in self._known.items()
+            }
+
+    def close(self, graceful_seconds: float = 10.0) -> None:
+        """Ask every node to leave, wait, and end those that did not."""
+        with self._lock:
+            known = list(self._known.values())
+            self._known.clear()
+        for one in known:
+            if one.outbox is not None:
+                one.outbox.send("stop", {})
+        for incarnation in self._launcher.wait([one.incarnation for one in known], graceful_seconds):
+            self._launcher.cancel(incarnation)
+        for one in known:
+            if one.outbox is not None:
+                one.outbox.close()
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+    def _drop(self, known: _Known) -> None:
+        if known.outbox is not None:
+            known.outbox.close()
+        self._launcher.cancel(known.incarnation)
+
+    def _note(self, document: dict[str, Any]) -> None:
+        with self._lock:
+            known = self._known.get(document["node"])
+            if known is None or known.incarnation != document["incarnation"]:
+                raise Refused(f"{document['incarnation']} does not count any more")
+            known.heard = time.monotonic()
+
+    def _welcome(self, document: dict[str, Any]) -> None:
+        self._note(document)
+        with self._lock:
+            known = self._known[document["node"]]
+            if known.outbox is None:
+                known.address, known.pid = document["address"], document["pid"]
+                known.outbox = Outbox(document["node"], Peer(document["address"], self._token))
+
+    def _pulse(self, document: dict[str, Any]) -> None:
+        with self._lock:
+            known = self._known.get(document["node"])
+            if known is not None and known.incarnation == document["incarnation"]:
+                known.pulse = document

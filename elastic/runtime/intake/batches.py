@@ -1,0 +1,112 @@
+"""The driver's side of a batch: called by Structured Streaming for every one, returns when it counts."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+from elastic.errors import CheckpointMismatch
+from elastic.routing import spark_hash_expression
+from elastic.runtime.access import StoreAccess
+from elastic.runtime.controller import Controller
+from elastic.runtime.intake.orders import HASH, Orders
+from elastic.runtime.intake.sender import STATUS_SCHEMA, send
+from elastic.runtime.patience import patiently
+from elastic.runtime.wire.failures import failure_from_json
+from elastic.settings import Settings
+from storage.state import BatchTime, LogRef
+
+_TEXT_LENGTH = 500
+
+
+class BatchNotTaken(Exception):
+    """What Spark is told when a batch does not count; Spark keeps it and sends it again in the next life."""
+
+
+@dataclass
+class Intake:
+    """Takes the batches of one job, one after the other."""
+
+    job: str
+    controller: Controller
+    store: StoreAccess
+    settings: Settings
+    key: tuple[str, ...]
+    token: str = field(repr=False)
+    event_time: str | None = None
+    watermark_delay_ms: int = 0
+    watermark_ms: int | None = None  # as of the newest batch that counts
+    rows: int = 0
+    claimed: bool = False  # whether the job is known to belong to this query
+    failure: BaseException | None = None
+
+    def take(self, frame: DataFrame, batch: int) -> None:
+        """For `foreachBatch`. Spark turns what is raised here into text, so the error itself is kept.
+
+        The text must be short: Spark looks for something in it with a pattern that overflows its stack on a long one.
+        """
+        try:
+            self._take(frame, batch)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
+            self.failure = error
+            raise BatchNotTaken(f"batch {batch}: {type(error).__name__}: {str(error)[:_TEXT_LENGTH]}") from None
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        """A batch that counts already is Spark's repetition after a crash, and changes nothing."""
+        self.controller.check()
+        self._claim(frame)
+        if self.controller.is_known(batch):
+            return
+        expected = self.controller.next_batch
+        if batch != expected:
+            raise CheckpointMismatch(self.job, batch, expected - 1)
+        self.controller.wait_for_room()
+        timestamp_ms = time.time_ns() // 1_000_000
+        statuses = self._send(frame, batch)
+        logs = tuple(LogRef.from_json(ref) for status in statuses for ref in status["logs"])
+        next_watermark_ms = self._watermark_after(statuses)
+        self.controller.accept(batch, logs, BatchTime(batch, timestamp_ms, self.watermark_ms, next_watermark_ms))
+        self.watermark_ms = next_watermark_ms
+        self.rows += sum(status["rows"] for status in statuses)
+
+    def _claim(self, frame: DataFrame) -> None:
+        if not self.claimed:
+            query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+            patiently(lambda: self.controller.claim(query), self.settings.store_patience_seconds)
+            self.claimed = True
+
+    def _send(self, frame: DataFrame, batch: int) -> list[dict[str, Any]]:
+        hashed = frame.withColumn(HASH, F.expr(spark_hash_expression(self.key)))
+        sent = hashed.mapInArrow(partial(send, self._orders(batch)), STATUS_SCHEMA).collect()
+        statuses = [json.loads(row.status) for row in sent]
+        for status in statuses:
+            if "failure" in status:
+                raise failure_from_json(status["failure"])
+        return statuses
+
+    def _orders(self, batch: int) -> Orders:
+        route = self.controller.route()
+        return Orders(
+            self.job,
+            batch,
+            route.routing,
+            route.epoch,
+            route.addresses,
+            self.token,
+            self.store,
+            self.settings,
+            self.key,
+            self.event_time,
+        )
+
+    def _watermark_after(self, statuses: list[dict[str, Any]]) -> int | None:
+        """The latest event time of all batches, less the delay; never goes back."""
+        latest: list[int] = [status["latest_ms"] for status in statuses if status["latest_ms"] is not None]
+        if not latest:
+            return self.watermark_ms
+        watermark = max(latest) - self.watermark_delay_ms
+        return watermark if self.watermark_ms is None else max(self.watermark_ms, watermark)

@@ -1,0 +1,25 @@
+"""What a sender must know about a batch; travels to every source partition."""
+
+from dataclasses import dataclass, field
+
+from elastic.routing import Routing
+from elastic.runtime.access import StoreAccess
+from elastic.settings import Settings
+
+HASH = "__elastic_hash"  # the column that Spark adds: the hash of the key
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How to send the rows of one batch; `addresses` are those of nodes that have their units in `epoch`."""
+
+    job: str
+    batch: int
+    routing: Routing
+    epoch: int
+    addresses: dict[str, str]
+    token: str = field(repr=False)
+    store: StoreAccess
+    settings: Settings
+    key: tuple[str, ...]
+    event_time: str | None

@@ -1,0 +1,216 @@
+"""A running job: what its user holds."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from elastic.errors import ElasticError, JobStopped, StateUnavailable
+from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
+from elastic.routing import scalar_hash, slot_of, task_of_slot
+from elastic.runtime.controller import Controller
+from elastic.runtime.controller.nodes import Nodes
+from elastic.runtime.intake.batches import Intake
+from elastic.runtime.status import JobStatus
+from elastic.runtime.wire import PeerUnavailable, Refused
+from elastic.runtime.wire.sealing import sealed, unsealed
+from storage import Store
+
+_log = logging.getLogger(__name__)
+_DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
+_WATCH_SECONDS = 0.2
+
+
+@contextmanager
+def _expected_interrupt() -> Iterator[None]:
+    """Stopping a stream interrupts the batch under way, which Py4J reports as an error though it is none."""
+    logger = logging.getLogger("py4j.clientserver")
+    hidden = logging.Filter("nothing has this name")
+    logger.addFilter(hidden)
+    try:
+        yield
+    finally:
+        logger.removeFilter(hidden)
+
+
+class Job:
+    """One life of a job, from `run` until `stop` or its failure. Any thread may call it."""
+
+    def __init__(
+        self,
+        name: str,
+        frame: DataFrame,
+        pipeline: Description,
+        controller: Controller,
+        nodes: Nodes,
+        intake: Intake,
+        store: Store,
+        sink: Sink,
+        results: ResultLog | None,
+        *,
+        on_end: Callable[["Job"], None],
+    ) -> None:
+        self.name = name
+        self.pipeline = pipeline
+        self.query: StreamingQuery | None = None
+        self._frame = frame
+        self._controller = controller
+        self._nodes = nodes
+        self._intake = intake
+        self._store = store
+        self._sink = sink
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
+        self._follower = (
+            Follower(results, stage, sink) if results is not None and stage is not None and sink.follows else None
+        )
+
+    def start(self, checkpoint: str, trigger: Mapping[str, Any]) -> None:
+        """Start the nodes, then the stream; called once, by `run`."""
+        try:
+            self._controller.start()
+            self._controller.wait_until_serving(self._intake.settings.node_start_seconds)
+            if (follower := self._follower) is not None:
+                follower.start()
+                self._controller.deeds.needed_from = lambda: follower.next_batch
+            writer = self._frame.writeStream.queryName(self.name).foreachBatch(self._intake.take)
+            if trigger:
+                writer = writer.trigger(**trigger)
+            self.query = writer.option("checkpointLocation", checkpoint).start()
+        except BaseException:
+            self._end()
+            raise
+        threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
+
+    def status(self) -> JobStatus:
+        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
+
+    def results(self, stage: str | None = None) -> DataFrame:
+        """What the job gives out, as a streaming DataFrame."""
+        reader = self._frame.sparkSession.readStream.format("elastic").option("store", self._store.url)
+        reader = reader.option("name", self.name)
+        return (reader.option("stage", stage) if stage else reader).load()
+
+    def collected(self) -> pa.Table:
+        """All results that the `memory` sink holds."""
+        if not isinstance(self._sink, MemorySink):
+            raise ElasticError('results are collected by the memory sink only. Run the job with sink="memory".')
+        return self._sink.table()
+
+    def state(self, key: Any, stage: str | None = None) -> Any:
+        """What the operator says about a key now, after the steps that its node has taken."""
+        number = self.pipeline.stage_number(stage)
+        keyed = self.pipeline.stages[number]
+        columns = key if isinstance(key, tuple) else (key,)
+        hashed = scalar_hash(*columns, types=[keyed.input_schema.field(name).type for name in keyed.key])
+        return self._ask(slot_of(number, hashed % self.pipeline.tasks), columns)
+
+    def state_table(self, stage: str | None = None) -> DataFrame:
+        """The state of all keys as of the newest snapshot, as a batch DataFrame; see `snapshot`."""
+        reader = self._frame.sparkSession.read.format("elastic-state").option("store", self._store.url)
+        reader = reader.option("name", self.name)
+        return (reader.option("stage", stage) if stage else reader).load()
+
+    def snapshot(self, seconds: float = 60.0) -> int:
+        """Save all state that changed; the newest batch that every saved state includes."""
+        return self._controller.snapshot(seconds)
+
+    def process_all_available(self) -> None:
+        """Until everything that the source has now is applied and its results are visible. For tests and demos."""
+        query = self._query()
+        query.processAllAvailable()
+        self._raise_failure()
+        self._controller.wait_until_applied(self._controller.next_batch - 1)
+        if self._follower is not None:
+            self._follower.notify()
+            self._follower.wait(self._controller.next_batch - 1)
+
+    def story(self) -> list[str]:
+        """The newest events that the controller heard of, and what it decided."""
+        return self._controller.story()
+
+    def await_termination(self, seconds: float | None = None) -> bool:
+        """Until the job ends; False if it has not in time. Raises what ended it, if that was a failure."""
+        ended = self._ended.wait(seconds)
+        self._raise_failure()
+        return ended
+
+    def stop(self, *, drain: bool = True) -> None:
+        """Stop the stream, let nodes finish what was accepted, save the state, end the nodes.
+
+        Without `drain` it stops at once; the next life repeats what was not saved.
+        """
+        if self.query is not None:
+            with _expected_interrupt():
+                self.query.stop()
+        if drain and self._controller.error is None and not self._ended.is_set():
+            self._settle()
+        self._end()
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _settle(self) -> None:
+        try:
+            self._controller.wait_until_applied(self._controller.next_batch - 1, _DRAIN_SECONDS)
+            self._controller.snapshot(_DRAIN_SECONDS)
+        except (TimeoutError, ElasticError) as error:
+            _log.warning("%s stops with steps or states unsaved; its next life repeats them: %s", self.name, error)
+
+    def _end(self) -> None:
+        with self._lock:
+            if self._ended.is_set():
+                return
+            self._controller.close()
+            if self._follower is not None:
+                self._follower.stop()
+            self._store.close()
+            self._ended.set()
+        self._on_end(self)
+
+    def _watch(self) -> None:
+        """Ends the job when its stream ends or its controller fails."""
+        query = self._query()
+        while not self._ended.wait(_WATCH_SECONDS):
+            if self._controller.error is not None:
+                query.stop()
+                self._end()
+            elif not query.isActive and (error := self._intake.failure or query.exception()) is not None:
+                # What the intake raised comes back through Spark as text; the error itself was kept.
+                self._controller.fail(error)
+                self._end()
+
+    def _query(self) -> StreamingQuery:
+        if self.query is None:
+            raise JobStopped(self.name)
+        return self.query
+
+    def _raise_failure(self) -> None:
+        if self._controller.error is not None:
+            self._controller.check()
+        if self.query is not None and (error := self.query.exception()) is not None:
+            raise error
+
+    def _state(self) -> str:
+        if self._controller.error is not None:
+            return "failed"
+        return "stopped" if self._ended.is_set() else "running"
+
+    def _ask(self, slot: int, key: tuple[Any, ...]) -> Any:
+        node = self._intake.controller.route().routing.owners(slot)[0]
+        secret = self._intake.store.secret
+        try:
+            answer = self._nodes.call(node, "lookup", {"slot": slot, "key": sealed(key, secret)})
+        except (KeyError, Refused, PeerUnavailable) as cause:
+            raise StateUnavailable(task_of_slot(slot), node) from cause
+        return unsealed(answer, secret)

@@ -1,0 +1,208 @@
+"""A node's one working thread: it hears, takes steps, captures states, and waits when there is nothing to do.
+
+Everything that touches state happens here, so nothing needs a lock. What takes long (reading the log, loading and
+saving states, writing results) happens in other threads, and comes back as a call in the inbox.
+"""
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from elastic.errors import StateUnavailable
+from elastic.results import ResultLog
+from elastic.runtime.node.catching_up import CatchingUp
+from elastic.runtime.node.fetching import Fetcher
+from elastic.runtime.node.loading import Loader
+from elastic.runtime.node.outputs import Outputs
+from elastic.runtime.node.reports import Reports
+from elastic.runtime.node.saving import Snapshots
+from elastic.runtime.node.specification import NodeSpecification
+from elastic.runtime.node.staging import Staging
+from elastic.runtime.node.writing import Writer
+from elastic.runtime.pipeline import runners
+from elastic.runtime.protocol import Adopt, Apply, Failed, Host, Joined, Snapshot, Work
+from elastic.runtime.wire import Endpoint, Peer, Refused
+from elastic.runtime.wire.addresses import own_host
+from elastic.runtime.wire.failures import failure_to_json
+from elastic.runtime.wire.sealing import sealed, unsealed
+from storage.state import InputLog, StateManager
+
+_log = logging.getLogger(__name__)
+_LOOKUP_SECONDS = 8.0  # a step may be under way; less than callers wait
+_SILENCE = 6  # node timeouts without an answer after which the controller counts as gone
+
+
+class NodeProcess:
+    """One incarnation of a node, from `run` to its end."""
+
+    def __init__(self, spec: NodeSpecification) -> None:
+        self._spec = spec
+        settings = spec.settings
+        store, secret = spec.store.open(), spec.store.secret
+        log = InputLog(store, secret, spec.job, compression=settings.compression)
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._leaving: str | None = None
+        self._turn = 0
+        self._statistics: dict[str, Any] = {}
+        self._catching_up: CatchingUp | None = None
+        self._store = store
+        self._runners = runners(spec.pipeline, settings.on_error)
+        self._host = Host(self._runners)
+        self._staging = Staging(settings.staging_bytes)
+        self._fetcher = Fetcher(self._staging, log, settings.store_patience_seconds, self._wake)
+        self._manager = StateManager(store, secret, spec.job, compression=settings.compression)
+        self._controller = Peer(spec.controller, spec.token)
+        self._reports = Reports(
+            self._controller,
+            self._pulse,
+            self._leave,
+            pulse_seconds=settings.heartbeat_seconds,
+            silence_seconds=_SILENCE * settings.node_timeout_seconds,
+        )
+        names = (spec.node, spec.incarnation)
+        self._snapshots = Snapshots(
+            self._host, self._manager, spec.routing, lambda saved: self._reports.send("saved", saved.to_json()), names
+        )
+        results = ResultLog(store, secret, spec.job, compression=settings.compression)
+        outputs = Outputs(spec.pipeline, spec.routing, log, results, spec.keeps_results)
+        self._writer = Writer(outputs, self._reports, names, settings.store_patience_seconds, self._fail_later)
+        self._loader = Loader(self._manager, settings.store_patience_seconds, self._inbox.put, self._fail_later)
+        self._endpoint = Endpoint(
+            spec.host or own_host(spec.controller),
+            spec.token,
+            {
+                "adopt": lambda document: self._post(self._adopt, Adopt.from_json(document)),
+                "apply": lambda document: self._post(self._host.apply, Apply.from_json(document)),
+                "snapshot": lambda document: self._post(self._snapshots.begin, Snapshot.from_json(document)),
+                "lookup": self._lookup,
+                "stop": lambda _: self._leave("told to stop"),
+            },
+            self._staging.upload,
+        )
+
+    def run(self) -> str:
+        """Work until told to leave; why it left."""
+        spec = self._spec
+        for runner in self._runners:
+            runner.open()
+        self._reports.start()
+        self._reports.send("joined", Joined(spec.node, spec.incarnation, self._endpoint.address, os.getpid()).to_json())
+        try:
+            while self._leaving is None:
+                self._hear(wait=not self._work())
+        except Exception as error:  # noqa: BLE001 - whatever an operator or a damaged object raises, the job must know
+            self._report_failure(error)
+        finally:
+            self._close()
+        return str(self._leaving)
+
+    def _hear(self, wait: bool) -> None:
+        """Take all that is in the inbox; wait for something first if there is nothing else to do."""
+        if wait:
+            self._inbox.get()()
+        while not self._inbox.empty():
+            self._inbox.get()()
+
+    def _work(self) -> bool:
+        """Do one thing; whether there was one."""
+        worked = self._take_one(self._host.works())
+        if self._catching_up is not None and self._catching_up.is_over(self._host):
+            self._reports.send("caught_up", self._catching_up.report(self._spec, self._host))
+            self._catching_up = None
+        return self._snapshots.go_on(self._wake) or worked
+
+    def _take_one(self, works: Sequence[Work]) -> bool:
+        """The oldest and the newest step in turns: who repeats old steps must not keep the others waiting."""
+        self._turn += 1
+        for work in works if self._turn % 2 else reversed(works):
+            coming = self._host.steps_after(work.step.position)
+            rows = self._fetcher.rows(work, self._host.epoch, coming)
+            if rows is not None:
+                taken = self._host.take(work, rows)
+                self._writer.put(taken)
+                self._staging.forget(self._host.done_batch())
+                return True
+        return False
+
+    def _adopt(self, message: Adopt) -> None:
+        held = self._host.adopt(message)
+        if held:
+            self._catching_up = CatchingUp(message, self._host)
+            self._loader.load(held, self._host.loaded)
+
+    def _lookup(self, document: dict[str, Any]) -> Any:
+        """In the working thread, between two steps."""
+        answer: Future[Any] = Future()
+        secret = self._spec.store.secret
+        key = unsealed(document["key"], secret)
+
+        def look() -> None:
+            try:
+                answer.set_result(self._host.lookup(document["slot"], key))
+            except StateUnavailable as unavailable:
+                answer.set_exception(Refused(str(unavailable)))
+
+        self._inbox.put(look)
+        return sealed(answer.result(timeout=_LOOKUP_SECONDS), secret)
+
+    def _pulse(self) -> dict[str, Any]:
+        self._inbox.put(self._measure)
+        return {"node": self._spec.node, "incarnation": self._spec.incarnation, **self._statistics}
+
+    def _measure(self) -> None:
+        self._host.measure_changed()
+        self._statistics = {
+            "epoch": self._host.epoch,
+            "loading": self._host.loading,
+            "waiting_steps": self._host.waiting_steps,
+            "staged_bytes": self._staging.size,
+            "replayed_rows": self._host.replayed_rows,
+            "units": [[slot, *unit.to_json()] for slot, unit in self._host.statistics().items()],
+            "measured_at": time.time(),
+        }
+
+    def _post(self, handle: Callable[[Any], None], message: Any) -> str:
+        self._inbox.put(lambda: handle(message))
+        return "heard"
+
+    def _wake(self) -> None:
+        self._inbox.put(_nothing)
+
+    def _leave(self, why: str) -> str:
+        self._leaving = self._leaving or why
+        self._wake()
+        return "leaving"
+
+    def _fail_later(self, error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        self._inbox.put(fail)
+
+    def _report_failure(self, error: Exception) -> None:
+        _log.error("%s cannot go on: %s", self._spec.node, error, exc_info=error)
+        failed = Failed(self._spec.node, self._spec.incarnation, failure_to_json(error))
+        self._reports.send("failed", failed.to_json())
+        self._leaving = f"failed: {error}"
+
+    def _close(self) -> None:
+        self._endpoint.close()
+        self._writer.close()
+        self._reports.close()
+        self._fetcher.close()
+        self._loader.close()
+        self._manager.close()
+        self._controller.close()
+        for runner in self._runners:
+            runner.close()
+        self._store.close()
+        _log.info("%s leaves: %s (%d threads)", self._spec.node, self._leaving, threading.active_count())
+
+
+def _nothing() -> None:
+    """Only to end a wait."""

@@ -1,0 +1,56 @@
+"""Outputs are written behind the working thread, in order, so that the next step need not wait for the store."""
+
+import queue
+import threading
+from collections.abc import Callable
+
+from elastic.runtime.node.outputs import Outputs
+from elastic.runtime.node.reports import Reports
+from elastic.runtime.patience import patiently
+from elastic.runtime.protocol.host import Taken
+
+_BEHIND = 4  # steps whose outputs wait for the store; more would be memory without end while it is away
+
+
+class Writer:
+    """Makes outputs durable and reports them, one step after the other, in a thread of its own."""
+
+    def __init__(
+        self,
+        outputs: Outputs,
+        reports: Reports,
+        names: tuple[str, str],
+        patience_seconds: float,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._outputs = outputs
+        self._reports = reports
+        self._names = names
+        self._patience = patience_seconds
+        self._on_failure = on_failure
+        self._closing = threading.Event()
+        self._queue: queue.Queue[Taken | None] = queue.Queue(_BEHIND)
+        self._thread = threading.Thread(target=self._write_all, name="outputs", daemon=True)
+        self._thread.start()
+
+    def put(self, taken: Taken) -> None:
+        """Waits while too many are behind."""
+        if taken.slots:
+            self._queue.put(taken)
+
+    def close(self) -> None:
+        """Write what is queued, unless the store is away."""
+        self._closing.set()
+        self._queue.put(None)
+        self._thread.join()
+
+    def _write_all(self) -> None:
+        while (taken := self._queue.get()) is not None:
+            try:
+                self._write(taken)
+            except Exception as error:  # noqa: BLE001 - handed to the working thread, which ends the node with it
+                self._on_failure(error)
+
+    def _write(self, taken: Taken) -> None:
+        report = patiently(lambda: self._outputs.store(taken, *self._names), self._patience, self._closing)
+        self._reports.send("applied", report.to_json())

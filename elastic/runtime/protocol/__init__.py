@@ -1,0 +1,28 @@
+"""The batch protocol without I/O: what the controller decides and what a node does next, given what happened.
+
+`Coordinator` (events in, commands out) lives on the driver, `Host` on every node. Neither knows Spark, Flight or a
+store; a real cluster and a simulated one run the same two classes.
+"""
+
+from elastic.runtime.protocol.coordinator import Coordinator
+from elastic.runtime.protocol.host import Host, Work
+from elastic.runtime.protocol.messages import Adopt, Applied, Apply, Failed, Held, Joined, Saved, Snapshot, Unchanged
+from elastic.runtime.protocol.steps import Position, Step, steps_of
+
+__all__ = [
+    "Adopt",
+    "Applied",
+    "Apply",
+    "Coordinator",
+    "Failed",
+    "Held",
+    "Host",
+    "Joined",
+    "Position",
+    "Saved",
+    "Snapshot",
+    "Step",
+    "Unchanged",
+    "Work",
+    "steps_of",
+]

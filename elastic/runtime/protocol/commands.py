@@ -1,0 +1,75 @@
+"""What the coordinator wants done. Each is safe to repeat; each that has an answer is answered by an event."""
+
+from dataclasses import dataclass
+
+from elastic.results import ResultRef
+from elastic.runtime.protocol.messages import Adopt, Apply, Failed, Snapshot
+from storage.state import BatchTime, LogRef, StateRef
+
+
+@dataclass(frozen=True)
+class StartNode:
+    """Start a node under this name, in the place of any other incarnation; answered by `Joined` or `NodeLost`."""
+
+    node: str
+    incarnation: str
+
+
+@dataclass(frozen=True)
+class Send:
+    """Tell a node, again and again until it has heard or is lost."""
+
+    node: str
+    incarnation: str
+    message: Adopt | Apply | Snapshot
+
+
+@dataclass(frozen=True)
+class CommitRound:
+    """Make a round of a batch count; answered by `RoundCommitted`."""
+
+    batch: int
+    round: int
+    logs: tuple[LogRef, ...]
+    complete: bool
+    time: BatchTime
+
+
+@dataclass(frozen=True)
+class CommitEpoch:
+    """Answered by `EpochCommitted`."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class PublishResults:
+    """Let readers see a batch; answered by `Published`."""
+
+    batch: int
+    results: tuple[ResultRef, ...]
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class OpenLease:
+    """Answered by `LeaseOpened` or `SnapshotFailed`."""
+
+
+@dataclass(frozen=True)
+class CommitStates:
+    """Make states count and close their lease; answered by `StatesCommitted` or `SnapshotFailed`."""
+
+    lease: str
+    states: tuple[StateRef, ...]
+    unchanged: dict[int, int]  # slot -> batch as of which its known state is still right
+
+
+@dataclass(frozen=True)
+class FailJob:
+    """Stop the stream with this error."""
+
+    failure: Failed
+
+
+Command = StartNode | Send | CommitRound | CommitEpoch | PublishResults | OpenLease | CommitStates | FailJob

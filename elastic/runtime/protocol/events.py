@@ -1,0 +1,76 @@
+"""What happened, as the coordinator hears it: reports of nodes (see `messages`), answers of the store, the clock."""
+
+from dataclasses import dataclass
+
+from storage.state import BatchTime, LogRef, Manifest
+
+
+@dataclass(frozen=True)
+class NodeLost:
+    """An incarnation is gone, was silent for too long, or never came up."""
+
+    node: str
+    incarnation: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BatchLogged:
+    """All source partitions of a batch are durable in the log."""
+
+    batch: int
+    logs: tuple[LogRef, ...]
+    time: BatchTime
+
+
+@dataclass(frozen=True)
+class RoundCommitted:
+    """A round counts from now on."""
+
+    manifest: Manifest
+    batch: int
+    round: int
+    logs: tuple[LogRef, ...]
+    complete: bool
+    time: BatchTime
+
+
+@dataclass(frozen=True)
+class EpochCommitted:
+    """A new epoch counts: whoever joined may be given units."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True)
+class Published:
+    """Readers can see the results of a batch."""
+
+    batch: int
+
+
+@dataclass(frozen=True)
+class SnapshotDue:
+    """It is time to save what changed."""
+
+
+@dataclass(frozen=True)
+class LeaseOpened:
+    """States saved under this lease are safe until it is closed."""
+
+    lease: str
+
+
+@dataclass(frozen=True)
+class StatesCommitted:
+    """New states count, and the log before them is no longer needed."""
+
+    manifest: Manifest
+    lease: str
+
+
+@dataclass(frozen=True)
+class SnapshotFailed:
+    """The store did not take part; nothing changed, and the next snapshot tries again."""
+
+    reason: str

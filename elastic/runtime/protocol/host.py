@@ -1,0 +1,249 @@
+"""What a node does next: which units it has, where each of them is in the sequence of steps, what is left to take.
+
+A unit takes every committed step once, in order. Units on one node need not be at the same step: one that was just
+adopted repeats old steps while the others go on. So there is no difference between replay and normal work but this:
+what a unit put out in steps that were reported before is thrown away.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from elastic.errors import StateUnavailable
+from elastic.operators.calls import UnitState
+from elastic.operators.execution import StageRunner, StepOutput
+from elastic.operators.moment import Moment
+from elastic.routing.slots import stage_of, task_of_slot
+from elastic.runtime.protocol.messages import Adopt, Apply, Held, Snapshot, Unchanged
+from elastic.runtime.protocol.statistics import UnitStatistics
+from elastic.runtime.protocol.steps import Position, Step, end_of
+
+
+@dataclass
+class _Unit:
+    """One unit of state, after the step at `position`; `state` is None while it is being loaded."""
+
+    slot: int
+    position: Position
+    complete: bool  # whether that step ended its batch
+    changed: int  # the last batch that may have changed the state
+    reported: Position
+    state: UnitState | None = None
+    measured: int = -2  # the value of `changed` when the size was measured last
+    statistics: UnitStatistics = field(default_factory=UnitStatistics)
+
+    def can_take(self, step: Step) -> bool:
+        if self.complete:
+            return step.position == (self.position.batch + 1, 0)
+        return step.position == (self.position.batch, self.position.round + 1)
+
+
+class Work(NamedTuple):
+    """A step, and the units on this node that can take it now."""
+
+    step: Step
+    slots: tuple[int, ...]
+
+
+@dataclass
+class Taken:
+    """What units put out in a step: rows of `emitted` are for the next round, by stage, in the order of emitters."""
+
+    position: Position
+    slots: tuple[int, ...]
+    results: dict[int, list[pa.Table]] = field(default_factory=dict)  # by stage, each with its _slot
+    emitted: dict[int, list[pa.Table]] = field(default_factory=dict)
+    quarantined: list[pa.Table] = field(default_factory=list)
+    rows: int = 0
+
+
+class Capture(NamedTuple):
+    """A copy of a unit's state, right as of a batch, that later steps do not change."""
+
+    slot: int
+    state: Any
+    batch: int
+
+
+class Host:
+    """The units of one incarnation of a node. One thread at a time may call it."""
+
+    def __init__(self, runners: Sequence[StageRunner]) -> None:
+        self.epoch = 0
+        self.replayed_rows = 0
+        self._runners = runners
+        self._units: dict[int, _Unit] = {}
+        self._steps: dict[Position, Step] = {}
+        self._snapshot: Snapshot | None = None
+        self._to_capture: list[int] = []
+
+    def adopt(self, message: Adopt) -> tuple[Held, ...]:
+        """Units to load now; those that are here already are not loaded again."""
+        self.epoch = max(self.epoch, message.epoch)
+        new = tuple(unit for unit in message.units if unit.slot not in self._units)
+        for held in new:
+            changed = held.state.batch if held.state else -1
+            self._units[held.slot] = _Unit(held.slot, end_of(held.through), True, changed, held.reported)
+        self._steps.update((step.position, step) for step in message.steps)
+        self._forget_steps()
+        return new
+
+    def loaded(self, slot: int, saved: Any) -> None:
+        """The saved state has arrived (None: there is none); the unit can take its steps now."""
+        unit = self._units.get(slot)
+        if unit is not None and unit.state is None:
+            runner = self._runners[stage_of(slot)]
+            unit.state = runner.new_state() if saved is None else runner.restore(saved)
+
+    def apply(self, message: Apply) -> None:
+        self.epoch = max(self.epoch, message.epoch)
+        if any(unit.position < message.step.position for unit in self._units.values()) or not self._units:
+            self._steps[message.step.position] = message.step
+
+    def works(self) -> list[Work]:
+        """What can be done now, oldest step first; every unit is in at most one of them."""
+        ready: dict[Position, list[int]] = {}
+        for unit in self._units.values():
+            if unit.state is not None and (step := self._next_step(unit)) is not None:
+                ready.setdefault(step.position, []).append(unit.slot)
+        return [Work(self._steps[position], tuple(sorted(slots))) for position, slots in sorted(ready.items())]
+
+    def take(self, work: Work, rows: Mapping[int, Sequence[pa.Table]]) -> Taken:
+        """Let the units take the step, each with its slices in order."""
+        step = work.step
+        units = [self._units[slot] for slot in work.slots if self._can_take(slot, step)]
+        taken = Taken(step.position, tuple(unit.slot for unit in units if unit.reported < step.position))
+        for unit in units:
+            output = self._take(unit, step, rows.get(unit.slot, ()))
+            unit.position, unit.complete = step.position, step.complete
+            self._put_out(unit, step, output, taken)
+        self._forget_steps()
+        return taken
+
+    def begin_snapshot(self, message: Snapshot) -> bool:
+        """Start to capture, one unit at a time; False if this very snapshot was begun before."""
+        if self._snapshot is not None and self._snapshot.lease == message.lease:
+            return False
+        self._snapshot = message
+        self._to_capture = sorted(slot for slot in message.saved if slot in self._units)
+        return True
+
+    @property
+    def left_to_capture(self) -> int:
+        return len(self._to_capture)
+
+    def next_capture(self) -> Capture | Unchanged | None:
+        """The next unit that is between two batches, captured or unchanged; None if there is none at the moment."""
+        for slot in self._to_capture:
+            unit = self._units.get(slot)
+            if unit is None:
+                self._to_capture.remove(slot)
+                return self.next_capture()
+            if unit.state is not None and unit.complete:
+                self._to_capture.remove(slot)
+                return self._captured(unit)
+        return None
+
+    def slots(self) -> Iterator[int]:
+        return iter(self._units)
+
+    def is_past(self, position: Position) -> bool:
+        """Whether every unit has its state and has taken the step at that position."""
+        return all(unit.state is not None and unit.position >= position for unit in self._units.values())
+
+    @property
+    def loading(self) -> int:
+        return sum(unit.state is None for unit in self._units.values())
+
+    def steps_after(self, position: Position) -> list[Step]:
+        """What is known to follow, in order."""
+        return [self._steps[later] for later in sorted(self._steps) if later > position]
+
+    @property
+    def waiting_steps(self) -> int:
+        """Known steps that some unit here has not taken."""
+        return len(self._steps)
+
+    def done_batch(self) -> int:
+        """The newest batch that all units here have left behind."""
+        return min((unit.position.batch - (not unit.complete) for unit in self._units.values()), default=-1)
+
+    def lookup(self, slot: int, key: tuple[Any, ...]) -> Any:
+        """What the operator says about a key; `StateUnavailable` while the unit is elsewhere or behind."""
+        unit = self._units.get(slot)
+        if unit is None or unit.state is None:
+            raise StateUnavailable(task_of_slot(slot), None)
+        return self._runners[stage_of(slot)].lookup(unit.state, key)
+
+    def statistics(self) -> dict[int, UnitStatistics]:
+        return {slot: unit.statistics for slot, unit in self._units.items()}
+
+    def measure_changed(self) -> None:
+        """Bring the sizes of states that changed up to date."""
+        for unit in self._units.values():
+            if unit.state is not None and unit.measured != unit.changed:
+                unit.measured = unit.changed
+                unit.statistics.state_bytes = self._runners[stage_of(unit.slot)].size(unit.state)
+
+    def _next_step(self, unit: _Unit) -> Step | None:
+        batch, round_ = unit.position
+        return self._steps.get(Position(batch + 1, 0) if unit.complete else Position(batch, round_ + 1))
+
+    def _can_take(self, slot: int, step: Step) -> bool:
+        unit = self._units.get(slot)
+        return unit is not None and unit.state is not None and unit.can_take(step)
+
+    def _take(self, unit: _Unit, step: Step, slices: Sequence[pa.Table]) -> StepOutput | None:
+        runner = self._runners[stage_of(unit.slot)]
+        moment = Moment(
+            unit.slot,
+            task_of_slot(unit.slot),
+            step.batch,
+            step.round,
+            step.time.timestamp_ms,
+            step.time.watermark_ms,
+            step.time.next_watermark_ms,
+        )
+        assert unit.state is not None  # noqa: S101 - for the type checker; can_take has looked
+        if not slices and not (step.round == 0 and runner.due(unit.state, moment)):
+            return None
+        started = time.perf_counter()
+        output = runner.step(unit.state, slices, moment)
+        unit.statistics.add(output.rows, time.perf_counter() - started)
+        if not runner.operator.stateless:
+            unit.changed = step.batch
+        return output
+
+    def _put_out(self, unit: _Unit, step: Step, output: StepOutput | None, taken: Taken) -> None:
+        if output is None:
+            return
+        if unit.reported >= step.position:
+            self.replayed_rows += output.rows
+            return
+        stage = stage_of(unit.slot)
+        taken.rows += output.rows
+        if output.sink is not None and output.sink.num_rows:
+            slots = pa.array([unit.slot], pa.int64()).take(pa.array([0] * output.sink.num_rows, pa.int8()))
+            taken.results.setdefault(stage, []).append(output.sink.append_column("_slot", slots))
+        for target, rows in ((stage + 1, output.next), (stage, output.self_)):
+            if rows is not None and rows.num_rows:
+                taken.emitted.setdefault(target, []).append(rows)
+        if output.quarantined is not None and output.quarantined.num_rows:
+            taken.quarantined.append(output.quarantined)
+
+    def _captured(self, unit: _Unit) -> Capture | Unchanged:
+        assert self._snapshot is not None  # noqa: S101 - somebody has begun one
+        if unit.changed <= self._snapshot.saved[unit.slot]:
+            return Unchanged(unit.slot, unit.changed, unit.position.batch)
+        assert unit.state is not None  # noqa: S101 - for the type checker; next_capture has looked
+        return Capture(unit.slot, self._runners[stage_of(unit.slot)].capture(unit.state), unit.position.batch)
+
+    def _forget_steps(self) -> None:
+        """Steps that all units here have taken. A node without units keeps what it hears: an adoption is on its way."""
+        if self._units:
+            oldest = min(unit.position for unit in self._units.values())
+            for position in [position for position in self._steps if position <= oldest]:
+                del self._steps[position]

@@ -1,0 +1,185 @@
+"""The front door: `run` turns a streaming DataFrame and an operator into a running job."""
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame
+
+from elastic.errors import IncompatibleRestart, InvalidSetting, NameTaken
+from elastic.operators import Operator, Stage
+from elastic.operators.stages import stages_of
+from elastic.results import Description, ResultLog, Sink, open_sink
+from elastic.routing import IntervalRouting, routing_from_json
+from elastic.runtime import admission
+from elastic.runtime.access import StoreAccess
+from elastic.runtime.controller import Controller, JobParts
+from elastic.runtime.controller.nodes import Nodes
+from elastic.runtime.intake.batches import Intake
+from elastic.runtime.job import Job
+from elastic.runtime.launcher import SparkLauncher
+from elastic.runtime.node.specification import NodeSpecification
+from elastic.runtime.pipeline import emitting
+from elastic.runtime.protocol import Coordinator
+from elastic.runtime.sources import register
+from elastic.runtime.wire import wire_token
+from elastic.secret import application_secret
+from elastic.settings import Settings
+from migration import Assignment
+from storage.state import Collector, Manifest, Manifests, Unit
+
+_running: dict[tuple[str, str], Job] = {}
+_starting = threading.Lock()
+
+
+def run(
+    df: DataFrame,
+    *,
+    key: str | Sequence[str],
+    operator: Operator | Stage | Sequence[Operator | Stage],
+    name: str,
+    store: str,
+    tasks: int = 64,
+    nodes: int = 4,
+    sink: str | Sink = "store",
+    trigger: Mapping[str, Any] | None = None,
+    event_time: str | None = None,
+    watermark_delay: str = "0 seconds",
+    checkpoint: str | None = None,
+    store_settings: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Job:
+    """Start a job, or go on with the one of this name in this store.
+
+    `operator` is one operator, keyed by the columns `key` of `df`, or several in order. `store` is the
+    URL of a folder or bucket that the driver and every executor can reach. `trigger` is what
+    `DataStreamWriter.trigger` takes, `{"processingTime": "1 second"}`; `checkpoint` is where Spark keeps its offsets,
+    by default beside the state in a file store. `settings` are those of `elastic.settings.Settings`.
+    """
+    spark = df.sparkSession
+    admission.check_name(name)
+    admission.check_counts(tasks, nodes)
+    admission.check_frame(df)
+    resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
+    delay_ms = _milliseconds(watermark_delay)
+    pipeline = admission.describe(df, stages_of(operator, key), tasks)
+    admission.check_cluster(spark, nodes)
+    location = checkpoint or _beside(store, name)
+    access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
+    with _starting:
+        _refuse_second(store, name)
+        opened_sink = sink if not isinstance(sink, str) else open_sink(sink)
+        job = _start(df, name, pipeline, nodes, resolved, access, opened_sink, event_time, delay_ms)
+        _running[store, name] = job
+    job.start(location, trigger or {})
+    return job
+
+
+def _start(
+    df: DataFrame,
+    name: str,
+    pipeline: Description,
+    nodes: int,
+    settings: Settings,
+    access: StoreAccess,
+    sink: Sink,
+    event_time: str | None,
+    delay_ms: int,
+) -> Job:
+    spark = df.sparkSession
+    opened, secret = access.open(), access.secret
+    manifests = Manifests(opened, secret, name)
+    manifest = _recovered(manifests, name, pipeline, nodes)
+    routing = replace(routing_from_json(manifest.assignment), epoch=manifest.epoch)  # type: ignore[type-var]
+    pipeline.save(opened, secret, name)
+    results = ResultLog(opened, secret, name, compression=settings.compression) if sink.logs else None
+    published = max(results.published(), default=-1) if results is not None else manifest.last_batch
+    names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
+    coordinator = Coordinator(manifest, routing, published, emitting(pipeline), names)
+    local = admission.is_local(spark.sparkContext.master or "")
+    host = settings.host or ("127.0.0.1" if local else str(spark.conf.get("spark.driver.host")))
+    token = wire_token(secret, secrets.token_hex(16))
+    template = NodeSpecification(
+        job=name,
+        node="",
+        incarnation="",
+        controller="",
+        host="127.0.0.1" if local else None,
+        token=token,
+        store=access,
+        pipeline=pipeline,
+        routing=routing,
+        settings=replace(settings, secret=None),
+        keeps_results=results is not None,
+    )
+    cluster = Nodes(
+        names,
+        SparkLauncher(spark.sparkContext, template),
+        host=host,
+        token=token,
+        node_timeout_seconds=settings.node_timeout_seconds,
+        node_start_seconds=settings.node_start_seconds,
+    )
+    collector = Collector(opened, secret, name)
+    parts = JobParts(name, manifests, results, collector, routing, coordinator, settings)
+    controller = Controller(parts, cluster)
+    watermark = max((t.next_watermark_ms for t in manifest.times if t.next_watermark_ms is not None), default=None)
+    intake = Intake(
+        name, controller, access, replace(settings, secret=None), pipeline.stages[0].key, token, event_time, delay_ms
+    )
+    intake.watermark_ms = watermark
+    register(spark, secret)
+    return Job(name, df, pipeline, controller, cluster, intake, opened, sink, results, on_end=_forget)
+
+
+def _recovered(manifests: Manifests, name: str, pipeline: Description, nodes: int) -> Manifest:
+    """The manifest to go on from; a first one for a job that starts. Takes the ownership from any other controller."""
+    latest = manifests.latest()
+    if latest is not None:
+        _check_restart(latest, name, pipeline)
+    routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
+    units = [Unit.of_task(slot) for stage in range(len(pipeline.stages)) for slot in routing.slots(stage)]
+    meta = {"tasks": pipeline.tasks, "version": pipeline.version, "key": [list(s.key) for s in pipeline.stages]}
+    return manifests.recover(first=Manifest.first(units, routing.to_json(), meta=meta))
+
+
+def _check_restart(manifest: Manifest, name: str, pipeline: Description) -> None:
+    now = {"tasks": pipeline.tasks, "version": pipeline.version, "key": [list(stage.key) for stage in pipeline.stages]}
+    for what, value in now.items():
+        if manifest.meta.get(what) != value:
+            raise IncompatibleRestart(name, what, manifest.meta.get(what), value)
+
+
+def _beside(store: str, name: str) -> str:
+    """A folder for Spark's offsets next to the state."""
+    parts = urlsplit(store)
+    if parts.scheme != "file":
+        raise InvalidSetting(
+            "checkpoint", None, f"Spark cannot keep its offsets in {parts.scheme}: by itself; name a folder"
+        )
+    return str(Path(unquote(parts.path)) / "spark-checkpoints" / name)
+
+
+def _milliseconds(text: str) -> int:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(millisecond|second|minute|hour|day)s?\s*", text)
+    if match is None:
+        raise InvalidSetting("watermark_delay", text, "it must be like '10 seconds' or '2 minutes'")
+    units = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+    return round(float(match[1]) * units[match[2]])
+
+
+def _refuse_second(store: str, name: str) -> None:
+    if (store, name) in _running:
+        raise NameTaken(name)
+
+
+def _forget(job: Job) -> None:
+    with _starting:
+        for place in [place for place, running in _running.items() if running is job]:
+            del _running[place]

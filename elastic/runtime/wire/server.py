@@ -1,0 +1,54 @@
+"""The listening end: named actions that take and give JSON, and uploads of rows."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import flight
+
+from elastic.runtime.wire.token import TokenCheck
+
+Action = Callable[[dict[str, Any]], Any]
+Upload = Callable[[dict[str, Any], pa.Table], None]
+
+
+class Refused(Exception):
+    """Raised by a handler: the call is understood and not accepted; the caller must not repeat it as it is."""
+
+
+class Endpoint:
+    """A Flight server on a port of its own choice, from its construction until `close`. Handlers run in its threads."""
+
+    def __init__(self, host: str, token: str, actions: Mapping[str, Action], upload: Upload | None = None) -> None:
+        self._server = _Server(host, token, actions, upload)
+        self.address = f"{host}:{self._server.port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+
+
+class _Server(flight.FlightServerBase):  # type: ignore[misc]
+    def __init__(self, host: str, token: str, actions: Mapping[str, Action], upload: Upload | None) -> None:
+        super().__init__(f"grpc://{host}:0", middleware={"token": TokenCheck(token)})
+        self._actions = actions
+        self._upload = upload
+
+    def do_action(self, _context: Any, action: flight.Action) -> Iterator[bytes]:
+        handler = self._actions.get(action.type)
+        if handler is None:
+            raise flight.FlightServerError(f"no action {action.type!r}")
+        document = json.loads(action.body.to_pybytes() or b"{}")
+        try:
+            answer = handler(document)
+        except Refused as refused:
+            raise flight.FlightServerError(f"refused: {refused}") from refused
+        return iter([json.dumps(answer).encode()])
+
+    def do_put(self, _context: Any, descriptor: Any, reader: Any, _writer: Any) -> None:
+        if self._upload is None:
+            raise flight.FlightServerError("refused: no uploads here")
+        try:
+            self._upload(json.loads(descriptor.command), reader.read_all())
+        except Refused as refused:
+            raise flight.FlightServerError(f"refused: {refused}") from refused

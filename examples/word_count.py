@@ -1,0 +1,66 @@
+"""Counts words as they arrive: text files dropped into a folder, or lines from a socket.
+
+    python -m examples.word_count texts/                 # every file that appears in texts/
+    python -m examples.word_count --socket 127.0.0.1:9999    # after `nc -lk 9999`
+
+Stop it with Ctrl-C and start it again: it goes on where it was.
+"""
+
+import time
+from pathlib import Path
+
+import click
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+
+import elastic
+from elastic.operators import CountByKey
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--socket", help="host:port to read lines from, instead of a folder")
+@click.option("--store", default="build/word_count", type=click.Path(path_type=Path), help="where state and results go")
+@click.option("--nodes", default=2, help="how many nodes hold the counts")
+@click.option("--top", default=10, help="how many words to show")
+@click.option("--seconds", default=0.0, help="stop after that long; 0: run until Ctrl-C")
+def main(folder: Path | None, socket: str | None, store: Path, nodes: int, top: int, seconds: float) -> None:
+    """Count the words of text files in FOLDER, or of lines from a socket."""
+    spark = elastic.local_session(nodes)
+    words = lines(spark, folder, socket).select(F.explode(F.split(F.lower("value"), r"\W+")).alias("word"))
+    with elastic.run(
+        words.where("word != ''"),
+        key="word",
+        operator=CountByKey(),
+        name="word-count",
+        nodes=nodes,
+        store=store.absolute().as_uri(),
+        sink="memory",
+    ) as job:
+        show_until(job, top, seconds)
+
+
+def lines(spark: SparkSession, folder: Path | None, socket: str | None) -> DataFrame:
+    if socket is not None:
+        host, _, port = socket.rpartition(":")
+        return spark.readStream.format("socket").option("host", host).option("port", port).load()
+    if folder is None:
+        raise click.UsageError("Name a folder with text files, or --socket host:port.")
+    return spark.readStream.text(str(folder))
+
+
+def show_until(job: elastic.Job, top: int, seconds: float) -> None:
+    """Print the most frequent words whenever they change."""
+    started, shown = time.monotonic(), None
+    while not seconds or time.monotonic() - started < seconds:
+        if job.await_termination(1.0):
+            return
+        counts = {row["word"]: row["count"] for row in job.collected().to_pylist()}
+        best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:top]
+        if best != shown:
+            shown = best
+            click.echo("  ".join(f"{word} {count}" for word, count in best))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What a commit may change: batches and rounds follow each other, and nothing goes back."""
+
+from collections.abc import Callable, Iterable
+
+from storage.errors import InvalidStorageInput, LeaseClosed
+from storage.state.batch_time import BatchTime
+from storage.state.manifest import Manifest
+from storage.state.refs import LogRef
+
+
+def check_change(operator: str, current: Manifest, changed: Manifest, holds: Callable[[str], bool]) -> None:
+    """Nothing that was reached is given up, and new states are protected by leases that the controller `holds`."""
+    for name in ("epoch", "last_batch", "low_water_mark"):
+        before, after = getattr(current, name), getattr(changed, name)
+        if after < before:
+            raise InvalidStorageInput(
+                f"{name} of {operator!r} would go back from {before} to {after}. "
+                "Change the manifest that commit gives, and save a state for every new unit."
+            )
+    for unit, ref in changed.units.items():
+        if unit in current.units and changed.units.through(unit) < current.units.through(unit):
+            raise InvalidStorageInput(
+                f"the state of {unit} would go back from batch {current.units.through(unit)} to batch "
+                f"{changed.units.through(unit)}. Commit newer states only."
+            )
+        if ref is not None and ref != current.units.get(unit) and not holds(ref.lease):
+            raise LeaseClosed(ref.lease)
+
+
+def check_round(batch: int, round_: int, logs: Iterable[LogRef], time: BatchTime | None) -> None:
+    """All that is committed with a round belongs to it."""
+    if any((ref.batch, ref.round) != (batch, round_) for ref in logs):
+        raise InvalidStorageInput(f"not all logs are of batch {batch}, round {round_}. Commit each with its own.")
+    if time is not None and (time.batch, 0) != (batch, round_):
+        raise InvalidStorageInput(
+            f"the time of batch {time.batch} cannot come with round {round_} of batch {batch}. "
+            "Give each batch its own, with round 0."
+        )
+
+
+def is_committed(current: Manifest, batch: int, round_: int) -> bool:
+    if batch <= current.last_batch:
+        return True
+    unfinished = current.open_round
+    return unfinished is not None and unfinished.batch == batch and round_ <= unfinished.round
+
+
+def check_order(current: Manifest, batch: int, round_: int) -> None:
+    """A new batch starts with round 0, when the one before is complete; rounds have no gaps."""
+    unfinished = current.open_round
+    expected = (unfinished.batch, unfinished.round + 1) if unfinished else (batch, 0)
+    if (batch, round_) != expected:
+        raise InvalidStorageInput(
+            f"round {round_} of batch {batch} cannot follow: round {expected[1]} of batch {expected[0]} is next. "
+            "Commit the rounds in order, and complete a batch before the next one."
+        )

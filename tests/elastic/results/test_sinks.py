@@ -1,0 +1,62 @@
+"""All sinks by name, and the one that keeps results in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elastic.errors import InvalidSetting
+from elastic.results import SINKS, MemorySink, open_sink
+
+
+def table(*values: int) -> pa.Table:
+    return pa.table({"value": pa.array(values, pa.int64())})
+
+
+@pytest.mark.parametrize("name", SINKS)
+def test_every_sink_takes_batches_in_order_again_and_without_rows(name: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"folder": tmp_path.as_uri()} if name == "parquet" else {}
+    sink = open_sink(name, **settings)
+    assert sink.open("these") is None
+    sink.deliver(0, table(1))
+    sink.deliver(0, table(1))
+    sink.deliver(1, table())
+    sink.close()
+    assert sink.logs or not sink.follows
+
+
+def test_only_one_sink_needs_no_log() -> None:
+    assert [name for name, made in SINKS.items() if name != "parquet" and not made().logs] == ["none"]
+
+
+def test_an_unknown_sink_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match="parquet"):
+        open_sink("kafka")
+
+
+def test_memory_holds_every_row_once_in_order() -> None:
+    sink = MemorySink()
+    for batch, rows in [(0, table(1, 2)), (0, table(1, 2)), (1, table()), (2, table(3)), (1, table(9))]:
+        sink.deliver(batch, rows)
+    assert sink.table()["value"].to_pylist() == [1, 2, 3]
+    assert sink.open("these") == 3
+
+
+def test_memory_is_bounded_and_says_what_it_dropped() -> None:
+    sink = MemorySink(max_rows=3)
+    for batch in range(10):
+        sink.deliver(batch, table(batch, batch))
+    assert sink.table()["value"].to_pylist() == [9, 9]
+    assert sink.dropped_rows == 18
+    sink.deliver(10, table(*range(50)))
+    assert sink.table().num_rows == 50
+
+
+def test_memory_without_results_is_an_empty_table() -> None:
+    assert MemorySink().table().num_rows == 0
+
+
+def test_memory_without_room_is_refused() -> None:
+    with pytest.raises(InvalidSetting):
+        MemorySink(max_rows=0)

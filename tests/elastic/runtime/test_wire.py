@@ -1,0 +1,97 @@
+"""Calls between processes: who may call, what arrives, what a refusal and an absence look like."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elastic import errors
+from elastic.runtime.wire import Endpoint, Peer, PeerUnavailable, Refused, wire_token
+from elastic.runtime.wire.failures import failure_from_json, failure_to_json
+from elastic.runtime.wire.sealing import sealed, unsealed
+from storage import Secret
+from storage.errors import ForeignObject
+
+TOKEN = wire_token(Secret.of("a secret for the wire"), "life 1")
+uploads: list[tuple[dict[str, Any], pa.Table]] = []
+
+
+def refuse(_: dict[str, Any]) -> None:
+    raise Refused("not today")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    uploads.clear()
+    endpoint = Endpoint(
+        "127.0.0.1",
+        TOKEN,
+        {"echo": lambda document: document, "refuse": refuse},
+        lambda header, table: uploads.append((header, table)),
+    )
+    yield endpoint
+    endpoint.close()
+
+
+@pytest.fixture
+def peer(endpoint: Endpoint) -> Iterator[Peer]:
+    peer = Peer(endpoint.address, TOKEN)
+    yield peer
+    peer.close()
+
+
+def test_a_call_is_answered(peer: Peer) -> None:
+    assert peer.call("echo", {"task": 3, "text": "ü"}) == {"task": 3, "text": "ü"}
+
+
+def test_rows_arrive_as_they_were_sent(peer: Peer) -> None:
+    table = pa.table({"key": ["a", "b"], "n": [1, 2]})
+    peer.upload({"slots": [1]}, table)
+    peer.upload({"slots": []}, table.slice(0, 0))
+    assert uploads == [({"slots": [1]}, table), ({"slots": []}, table.slice(0, 0))]
+
+
+def test_a_caller_without_the_token_is_turned_away(endpoint: Endpoint) -> None:
+    stranger = Peer(endpoint.address, wire_token(Secret.of("a secret for the wire"), "life 2"))
+    with pytest.raises(PeerUnavailable, match="no valid token"):
+        stranger.call("echo", {})
+    with pytest.raises(PeerUnavailable, match="no valid token"):
+        stranger.upload({}, pa.table({"key": ["a"]}))
+    assert not uploads
+    stranger.close()
+
+
+def test_a_refusal_is_not_an_absence(peer: Peer) -> None:
+    with pytest.raises(Refused, match="not today"):
+        peer.call("refuse", {})
+    with pytest.raises(Refused, match="no action"):
+        peer.call("unheard of", {})
+
+
+def test_an_endpoint_that_is_gone_is_unavailable(endpoint: Endpoint, peer: Peer) -> None:
+    peer.call("echo", {})
+    endpoint.close()
+    with pytest.raises(PeerUnavailable):
+        peer.call("echo", {}, timeout=2.0)
+
+
+def test_a_typed_error_is_the_same_after_its_way_through_json() -> None:
+    error = errors.OperatorFailed("Count", 7, 12, "ValueError: no", row='{"key": 1}')
+    back = failure_from_json(failure_to_json(error))
+    assert type(back) is errors.OperatorFailed
+    assert str(back) == str(error)
+    assert vars(back) == vars(error)
+
+
+def test_an_error_of_another_kind_comes_back_as_ours_with_its_name() -> None:
+    back = failure_from_json(failure_to_json(KeyError("word")))
+    assert type(back) is errors.ElasticError
+    assert str(back) == "KeyError: 'word'"
+
+
+def test_a_value_that_is_sealed_with_another_secret_is_not_opened() -> None:
+    mine, other = Secret.of("a secret for the wire"), Secret.of("another one, just as long")
+    assert unsealed(sealed({"n": (1, None)}, mine), mine) == {"n": (1, None)}
+    with pytest.raises(ForeignObject):
+        unsealed(sealed(1, other), mine)

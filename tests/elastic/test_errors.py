@@ -1,0 +1,96 @@
+"""The engine's errors travel from nodes to the driver as they are, and each says what to do."""
+
+import re
+
+import pytest
+
+from elastic import errors
+from tests.error_trees import check_drawn, check_travels, leaves_and_branches
+
+EXAMPLES: list[errors.ElasticError] = [
+    errors.ElasticError("anything. Do something."),
+    errors.InvalidJob("no key. Name one."),
+    errors.UnknownColumn("wrod", ["word", "count"]),
+    errors.UnsupportedKeyType("tags", "list<item: string>"),
+    errors.UnserializableOperator("Counts", TypeError("cannot pickle a lock")),
+    errors.TooFewSlots(4, 4, 6, "local[4]"),
+    errors.SpeculationOn(),
+    errors.InvalidSetting("heartbeat_seconds", -1, "it must be above zero"),
+    errors.UnknownSetting("hartbeat_seconds", ["heartbeat_seconds", "host"]),
+    errors.MissingSecret("/a/file", "permission denied"),
+    errors.MissingPackage("tracking heavy keys", "datasketches", "sketches"),
+    errors.NameTaken("words"),
+    errors.IncompatibleRestart("words", "tasks", 64, 32),
+    errors.CheckpointMismatch("words", 0, 17),
+    errors.NullKey("word", 3, 17),
+    errors.RowTooLarge(100_000_000, 64 << 20, 17),
+    errors.OperatorFailed("Counts", 5, 17, "Traceback ...\nZeroDivisionError: division by zero\n", "{'word': 'a'}"),
+    errors.InvalidOutput("Counts", "column 'count' is missing"),
+    errors.NodeLost("node-3", "silent for 10 s"),
+    errors.NoRoom(3, 8, 60.0),
+    errors.StoreAway(600.0, "connection refused"),
+    errors.ResultsExpired(3, 1_000),
+    errors.JobStopped("words"),
+    errors.StateUnavailable(5, "node-3"),
+]
+
+ADVICE = [
+    "Ask",
+    "Bring",
+    "Correct",
+    "Do",
+    "Filter",
+    "Free",
+    "Give",
+    "Keep",
+    "Look",
+    "Name",
+    "Open",
+    "Run:",
+    "Set",
+    "Start",
+    "Stop",
+    "Use",
+]
+
+
+def test_there_is_an_example_of_every_error() -> None:
+    here = {kind for kind in leaves_and_branches(errors.ElasticError) if kind.__module__ == errors.__name__}
+    assert {type(example) for example in EXAMPLES} == here
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_travels_with_its_message_and_its_facts(error: Exception) -> None:
+    check_travels(error)
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_the_last_sentence_says_what_to_do(error: Exception) -> None:
+    *facts, advice = re.split(r"[.?] |\n", str(error))
+    assert facts
+    assert advice.split()[0] in ADVICE
+
+
+def test_the_tree_is_drawn_in_full() -> None:
+    check_drawn(errors.ElasticError, errors)
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest_one() -> None:
+    assert "Did you mean 'word'?" in str(errors.UnknownColumn("wrod", ["count", "word"]))
+    assert "Did you mean 'heartbeat_seconds'?" in str(errors.UnknownSetting("hartbeat_second", ["heartbeat_seconds"]))
+    assert "Did you mean" not in str(errors.UnknownColumn("word", ["x"]))
+
+
+def test_as_many_nodes_as_there_is_room_for_are_advised() -> None:
+    assert "at most 2 nodes" in str(errors.TooFewSlots(nodes=4, slots=4, needed=6, master="local[4]"))
+
+
+def test_a_failing_operator_is_shown_with_its_traceback_and_its_row() -> None:
+    error = errors.OperatorFailed("Counts", 5, 17, "Traceback ...\nKeyError: 'x'\n", "{'word': 'a'}")
+    assert "KeyError: 'x'\nThe first of its rows: {'word': 'a'}\n" in str(error)
+    assert "rows" not in str(errors.OperatorFailed("Counts", 5, 17, "KeyError: 'x'")).splitlines()[1]
+
+
+@pytest.mark.parametrize(("next_batch", "consequence"), [(20, "would be lost"), (3, "taken for a replay")])
+def test_a_checkpoint_that_does_not_match_says_what_would_happen(next_batch: int, consequence: str) -> None:
+    assert consequence in str(errors.CheckpointMismatch("words", next_batch, 17))

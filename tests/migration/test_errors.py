@@ -1,0 +1,42 @@
+"""Planning errors travel between processes as they are: plans are also made in Spark tasks."""
+
+import pytest
+
+from migration import errors
+from tests.error_trees import check_drawn, check_examples, check_travels
+
+EXAMPLES = [
+    errors.MigrationError("anything"),
+    errors.InvalidInput("a wrong question"),
+    errors.InvalidAssignment("a gap"),
+    errors.InvalidWorkload("a NaN"),
+    errors.InvalidPlan("a contradiction"),
+    errors.InvalidSchedule("no bound"),
+    errors.UnknownNode("node-9", ["node-1"], "Name one of these."),
+    errors.UnknownStrategy("strategy", "best", ["ssm"]),
+    errors.UnknownOption("strategy", "ssm", "speed", ["relax"]),
+    errors.Infeasible(
+        tasks=64,
+        nodes=12,
+        tau=0.05,
+        cap=8.8,
+        heaviest_task=17,
+        heaviest_work=9.1,
+        smallest_tau=0.09,
+        most_nodes=11,
+    ),
+    errors.TooManyPartitions(counts=[10, 10**20], limit=5, what="this", advice="Use the beam."),
+]
+
+
+def test_there_is_an_example_of_every_error() -> None:
+    check_examples(errors.MigrationError, EXAMPLES, "migration")
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_travels_with_its_message_and_its_facts(error: Exception) -> None:
+    check_travels(error)
+
+
+def test_the_tree_is_drawn_in_full() -> None:
+    check_drawn(errors.MigrationError, errors)
