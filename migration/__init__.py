@@ -1,7 +1,13 @@
 """Which state moves where: assignments, workloads, optimal plans and transfer schedules.
 
 Pure: no Spark, no storage, no clock. Start with `plan(Assignment.even(64, 8), 10, workload)`.
+
+The planner is imported when it is first used: it brings SciPy and a compiler with it, and every node of a cluster needs
+assignments, but none of them plans.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from migration.errors import (
     Infeasible,
@@ -16,7 +22,6 @@ from migration.errors import (
     UnknownOption,
     UnknownStrategy,
 )
-from migration.kernels import KernelInfo, kernel_info
 from migration.model import (
     Assignment,
     Move,
@@ -29,14 +34,17 @@ from migration.model import (
     moves_between,
     ownership_from_dict,
 )
-from migration.planning import (
-    STRATEGIES,
-    AdditiveTerms,
-    AdditiveValue,
-    ValueFunction,
-    plan,
-    plan_sequence,
-)
+
+if TYPE_CHECKING:
+    from migration.kernels import KernelInfo, kernel_info
+    from migration.planning import (
+        STRATEGIES,
+        AdditiveTerms,
+        AdditiveValue,
+        ValueFunction,
+        plan,
+        plan_sequence,
+    )
 
 __all__ = [
     "STRATEGIES",
@@ -69,3 +77,16 @@ __all__ = [
     "plan",
     "plan_sequence",
 ]
+
+_LAZY = {
+    **dict.fromkeys(("KernelInfo", "kernel_info"), "migration.kernels"),
+    **dict.fromkeys(
+        ("STRATEGIES", "AdditiveTerms", "AdditiveValue", "ValueFunction", "plan", "plan_sequence"), "migration.planning"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'migration' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

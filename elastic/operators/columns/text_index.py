@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic.operators import kernels
-from elastic.operators.columns.growing import grown, read_only, room_in, slots_for
+from elastic.operators.columns.growing import expected_rows, grown, read_only, room_in, slots_for
 from elastic.operators.kernels import Bytes, Slots, Words
 
 
@@ -51,7 +51,7 @@ class TextIndex:
     def insert(self, texts: Texts) -> Words:
         rows = np.empty(len(texts), np.int64)
         offsets, data = read_only(texts.offsets), read_only(texts.data)
-        done = 0
+        done, before = 0, self.count
         while True:
             slots = self._index()
             most = min(len(self._offsets) - 1, room_in(len(slots)))
@@ -60,7 +60,8 @@ class TextIndex:
             )
             if done == len(texts):
                 return rows
-            self._grow(int(offsets[done + 1] - offsets[done]))
+            rows_wanted = expected_rows(self.count, self.count - before, done, len(texts) - done)
+            self._grow(rows_wanted, int(offsets[done + 1] - offsets[done]))
 
     def take(self, rows: Words) -> Texts:
         """The texts of some rows, copied."""
@@ -86,14 +87,15 @@ class TextIndex:
             kernels.index_texts(self._offsets, self._data, self.count, self._slots)
         return self._slots
 
-    def _grow(self, next_bytes: int) -> None:
-        """Room for one more text, of that many bytes, wherever there is none."""
+    def _grow(self, rows: int, next_bytes: int) -> None:
+        """Room for that many rows, the next one of that many bytes, wherever there is no more room."""
         used = int(self._offsets[self.count])
         if used + next_bytes > len(self._data):
-            self._data = grown(self._data, used, used + next_bytes)
+            mean = used // max(self.count, 1)
+            self._data = grown(self._data, used, max(used + next_bytes, rows * mean))
         if self.count + 1 == len(self._offsets):
-            self._offsets = grown(self._offsets, self.count + 1, self.count + 2, fill=0)
-        if self._slots is not None and self.count >= room_in(len(self._slots)):
-            self._slots = None
-            self._slots = slots_for(2 * self.count)
+            self._offsets = grown(self._offsets, self.count + 1, rows + 1, fill=0)
+        if self._slots is not None and self.count == room_in(len(self._slots)):
+            self._slots = None  # before the next one is made, so that both need not fit into memory
+            self._slots = slots_for(rows)
             kernels.index_texts(self._offsets, self._data, self.count, self._slots)

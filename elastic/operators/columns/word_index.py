@@ -3,7 +3,7 @@
 import numpy as np
 
 from elastic.operators import kernels
-from elastic.operators.columns.growing import grown, read_only, room_in, slots_for
+from elastic.operators.columns.growing import expected_rows, grown, read_only, room_in, slots_for
 from elastic.operators.kernels import Slots, Words
 
 
@@ -36,14 +36,14 @@ class WordIndex:
     def insert(self, words: Words) -> Words:
         rows = np.empty(len(words), np.int64)
         words = read_only(words)
-        done = 0
+        done, before = 0, self.count
         while True:
             slots = self._index()
             most = min(len(self._stored), room_in(len(slots)))
             done, self.count = kernels.insert_words(words, done, self._stored, self.count, most, slots, rows)
             if done == len(words):
                 return rows
-            self._grow()
+            self._grow(expected_rows(self.count, self.count - before, done, len(words) - done))
 
     def keep(self, rows: Words) -> None:
         """Only these rows, renumbered in this order."""
@@ -59,10 +59,11 @@ class WordIndex:
             kernels.index_words(self._stored, self.count, self._slots)
         return self._slots
 
-    def _grow(self) -> None:
+    def _grow(self, rows: int) -> None:
+        """Room for that many rows, wherever there is no more room."""
         if self.count == len(self._stored):
-            self._stored = grown(self._stored, self.count, self.count + 1)
-        if self._slots is not None and self.count >= room_in(len(self._slots)):
-            self._slots = None
-            self._slots = slots_for(2 * self.count)
+            self._stored = grown(self._stored, self.count, rows)
+        if self._slots is not None and self.count == room_in(len(self._slots)):
+            self._slots = None  # before the next one is made, so that both need not fit into memory
+            self._slots = slots_for(rows)
             kernels.index_words(self._stored, self.count, self._slots)

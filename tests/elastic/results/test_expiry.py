@@ -118,7 +118,7 @@ def _expired_with(trouble: Trouble) -> tuple[CrashingStore, bool]:
     return store, False
 
 
-def test_a_crash_at_any_point_harms_no_batch_that_stays_and_the_next_expiry_cleans_up() -> None:
+def test_a_crash_at_any_point_harms_no_batch_that_is_still_there_and_the_next_expiry_cleans_up() -> None:
     counting = Trouble()
     _expired_with(counting)
     assert counting.operations > 10
@@ -127,9 +127,9 @@ def test_a_crash_at_any_point_harms_no_batch_that_stays_and_the_next_expiry_clea
             store, crashed = _expired_with(Trouble([(operation, takes_effect)]))
             assert crashed
             survivor = ResultLog(store, SECRET, "job")
-            assert [survivor.read(batch, STAGE).to_pylist() for batch in range(5, 8)] == list(
-                map(expected, range(5, 8))
-            )
+            there = survivor.published()
+            assert set(range(5, 8)) <= set(there)
+            assert [survivor.read(batch, STAGE).to_pylist() for batch in there] == list(map(expected, there))
             survivor.expire(keep=3)
             assert survivor.published() == range(5, 8)
             assert set(objects(store)) == named(survivor, range(5, 8))
