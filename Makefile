@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java minio-binary test unit spark fuzz check format demo minio s3 bench-plan bench-storage clean
+.PHONY: help install java minio-binary test unit spark fuzz simulate check format demo minio s3 bench-plan bench-storage bench-runtime soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ spark: $(INSTALLED) java ## the Spark tests only
 fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
 	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server"
 
+simulate: $(INSTALLED) ## 2,000 seeds of the simulated cluster; about a quarter of an hour
+	ELASTIC_SIMULATION_SEEDS=2000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
+
 check: $(INSTALLED) ## lint, format, types, layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -59,6 +62,12 @@ bench-plan: $(INSTALLED) ## how long planning takes, and how that grows
 
 bench-storage: $(INSTALLED) minio-binary ## how fast state becomes bytes, travels and comes back
 	$(BIN)/python -m benchmarks.storage
+
+bench-runtime: $(INSTALLED) java minio-binary ## rows a second and triggers, next to Spark's own stateful operators
+	$(BIN)/python -m benchmarks.runtime
+
+soak: $(INSTALLED) java ## half an hour of steady load: does anything grow?
+	$(BIN)/python -m benchmarks.soak
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

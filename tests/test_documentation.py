@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,8 +48,28 @@ AT_HAND = {
 }
 
 
+def examples_in(document: Path, *, with_spark: bool) -> list[str]:
+    examples = re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+    return [example for example in examples if ("elastic.run(" in example) == with_spark]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_python_example_in_a_document_runs(document: Path) -> None:
-    for example in re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL):
+    for example in examples_in(document, with_spark=False):
         program = re.sub(r'storage\.open\("[^"]+"\)', 'storage.open("memory:")', example)
         exec(compile(program, document.name, "exec"), dict(AT_HAND))  # noqa: S102
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "document",
+    [document for document in DOCUMENTS if examples_in(document, with_spark=True)],
+    ids=lambda path: path.name,
+)
+def test_every_example_of_a_job_in_a_document_runs(document: Path, tmp_path: Path) -> None:
+    """In a process of its own, as a reader would: a Spark session holds for the whole process."""
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "one.txt").write_text("hello world\nhello again\n")
+    for example in examples_in(document, with_spark=True):
+        program = re.sub(r"file:///[a-z/-]+", (tmp_path / "store").as_uri(), example)
+        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=180)  # noqa: S603

@@ -57,7 +57,7 @@ class Job:
     ) -> None:
         self.name = name
         self.pipeline = pipeline
-        self.query: StreamingQuery | None = None
+        self._query: StreamingQuery | None = None
         self._frame = frame
         self._controller = controller
         self._nodes = nodes
@@ -67,6 +67,7 @@ class Job:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._stopping = threading.Event()
         stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
         self._follower = (
             Follower(results, stage, sink) if results is not None and stage is not None and sink.follows else None
@@ -83,11 +84,18 @@ class Job:
             writer = self._frame.writeStream.queryName(self.name).foreachBatch(self._intake.take)
             if trigger:
                 writer = writer.trigger(**trigger)
-            self.query = writer.option("checkpointLocation", checkpoint).start()
+            self._query = writer.option("checkpointLocation", checkpoint).start()
         except BaseException:
             self._end()
             raise
         threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
+
+    @property
+    def stream(self) -> StreamingQuery:
+        """Spark's own query that brings the batches."""
+        if self._query is None:
+            raise JobStopped(self.name)
+        return self._query
 
     def status(self) -> JobStatus:
         return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
@@ -124,7 +132,7 @@ class Job:
 
     def process_all_available(self) -> None:
         """Until everything that the source has now is applied and its results are visible. For tests and demos."""
-        query = self._query()
+        query = self.stream
         query.processAllAvailable()
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.next_batch - 1)
@@ -147,9 +155,10 @@ class Job:
 
         Without `drain` it stops at once; the next life repeats what was not saved.
         """
-        if self.query is not None:
+        self._stopping.set()
+        if self._query is not None:
             with _expected_interrupt():
-                self.query.stop()
+                self._query.stop()
         if drain and self._controller.error is None and not self._ended.is_set():
             self._settle()
         self._end()
@@ -180,25 +189,23 @@ class Job:
 
     def _watch(self) -> None:
         """Ends the job when its stream ends or its controller fails."""
-        query = self._query()
+        query = self.stream
         while not self._ended.wait(_WATCH_SECONDS):
             if self._controller.error is not None:
                 query.stop()
                 self._end()
-            elif not query.isActive and (error := self._intake.failure or query.exception()) is not None:
+            elif self._stopping.is_set() or query.isActive:
+                # A batch that a stop interrupts fails too, and that is no failure of the job.
+                continue
+            elif (error := self._intake.failure or query.exception()) is not None:
                 # What the intake raised comes back through Spark as text; the error itself was kept.
                 self._controller.fail(error)
                 self._end()
 
-    def _query(self) -> StreamingQuery:
-        if self.query is None:
-            raise JobStopped(self.name)
-        return self.query
-
     def _raise_failure(self) -> None:
         if self._controller.error is not None:
             self._controller.check()
-        if self.query is not None and (error := self.query.exception()) is not None:
+        if self._query is not None and (error := self._query.exception()) is not None:
             raise error
 
     def _state(self) -> str:

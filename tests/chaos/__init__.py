@@ -1,1 +1,1 @@
-"""Faults against a running job whose outcome is known in closed form: `make chaos`, and a short version for every run."""
+"""Faults against running jobs whose outcome is known in closed form: `make chaos`, and a short version as tests."""

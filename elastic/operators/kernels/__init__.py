@@ -7,7 +7,7 @@ alike, so a state may move between nodes of both kinds.
 import logging
 import os
 
-from elastic.operators.kernels.shared import MOST_ROWS, Bytes, Slots, Words
+from elastic.operators.kernels.shared import Bytes, Slots, Words
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ insert_words = _chosen.insert_words
 take_texts = _chosen.take_texts
 
 __all__ = [
-    "MOST_ROWS",
     "NAME",
     "Bytes",
     "Slots",

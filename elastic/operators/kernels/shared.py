@@ -14,8 +14,7 @@ Words = NDArray[np.int64]
 Slots = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 
-ROW_BITS = 32
-MOST_ROWS = (1 << ROW_BITS) - 2  # row + 1 fills the lower half of a slot
+ROW_BITS = 32  # four billion keys a task, beyond what a node can hold
 
 
 def words_mixed(word: np.uint64) -> np.uint64:

@@ -16,6 +16,7 @@ from elastic.errors import StateUnavailable
 from elastic.operators.calls import UnitState
 from elastic.operators.execution import StageRunner, StepOutput
 from elastic.operators.moment import Moment
+from elastic.results import SLOT
 from elastic.routing.slots import stage_of, task_of_slot
 from elastic.runtime.protocol.messages import Adopt, Apply, Held, Snapshot, Unchanged
 from elastic.runtime.protocol.statistics import UnitStatistics
@@ -226,13 +227,12 @@ class Host:
         stage = stage_of(unit.slot)
         taken.rows += output.rows
         if output.sink is not None and output.sink.num_rows:
-            slots = pa.array([unit.slot], pa.int64()).take(pa.array([0] * output.sink.num_rows, pa.int8()))
-            taken.results.setdefault(stage, []).append(output.sink.append_column("_slot", slots))
+            taken.results.setdefault(stage, []).append(_placed(output.sink, unit.slot))
         for target, rows in ((stage + 1, output.next), (stage, output.self_)):
             if rows is not None and rows.num_rows:
                 taken.emitted.setdefault(target, []).append(rows)
         if output.quarantined is not None and output.quarantined.num_rows:
-            taken.quarantined.append(output.quarantined)
+            taken.quarantined.append(_placed(output.quarantined, unit.slot))
 
     def _captured(self, unit: _Unit) -> Capture | Unchanged:
         assert self._snapshot is not None  # noqa: S101 - somebody has begun one
@@ -247,3 +247,8 @@ class Host:
             oldest = min(unit.position for unit in self._units.values())
             for position in [position for position in self._steps if position <= oldest]:
                 del self._steps[position]
+
+
+def _placed(rows: pa.Table, slot: int) -> pa.Table:
+    """With a column that says where they come from."""
+    return rows.append_column(SLOT, pa.repeat(pa.scalar(slot, pa.int64()), rows.num_rows))

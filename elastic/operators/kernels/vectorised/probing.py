@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from elastic.operators.kernels.shared import ROW_BITS, Slots, Words
 
+BLOCK = 1 << 16  # keys inserted together; what is done for nothing, when there is no more room, is at most one block
+
 _HALF = np.uint64(ROW_BITS)
 _ROW = np.uint64((1 << ROW_BITS) - 1)
 

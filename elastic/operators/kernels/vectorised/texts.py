@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elastic.operators.kernels.shared import Bytes, Slots, Words, words_mixed
-from elastic.operators.kernels.vectorised.probing import claim, distinct, rows_of
+from elastic.operators.kernels.vectorised.probing import BLOCK, claim, distinct, rows_of
 
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: odd, and without a pattern in its bits
 _BLOCK_BYTES = 1 << 20  # hashed at once, since a byte becomes some words on the way
@@ -78,7 +78,19 @@ def insert_texts(
     rows: Words,
 ) -> tuple[int, int]:
     """As `insert_words`; it also stops when the next unknown text does not fit into `stored_data`."""
-    column = distinct(_array(offsets, data)[begin:])
+    for start in range(begin, len(rows), BLOCK):
+        texts = _array(offsets, data)[start : start + BLOCK]
+        block = rows[start : start + BLOCK]
+        done, count = _insert_block(texts, stored_offsets, stored_data, count, most, slots, block)
+        if done < len(texts):
+            return start + done, count
+    return len(rows), count
+
+
+def _insert_block(
+    texts: pa.Array, stored_offsets: Words, stored_data: Bytes, count: int, most: int, slots: Slots, rows: Words
+) -> tuple[int, int]:
+    column = distinct(texts)
     known = _rows(column.keys, _array(stored_offsets, stored_data), slots)
     unknown = np.flatnonzero(known < 0)
     starts, _ = _parts(column.keys)
@@ -92,8 +104,8 @@ def insert_texts(
         known[entering] = count + np.arange(len(entering))
         claim(_hashes(new_offsets, new_texts), count, slots)
     done = int(column.first[unknown[len(entering)]]) if len(entering) < len(unknown) else len(column.codes)
-    rows[begin : begin + done] = known[column.codes[:done]]
-    return begin + done, count + len(entering)
+    rows[:done] = known[column.codes[:done]]
+    return done, count + len(entering)
 
 
 def index_texts(stored_offsets: Words, stored_data: Bytes, count: int, slots: Slots) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from elastic.operators.kernels.shared import Bytes, Slots, Words, words_mixed
-from elastic.operators.kernels.vectorised.probing import claim, distinct, rows_of
+from elastic.operators.kernels.vectorised.probing import BLOCK, claim, distinct, rows_of
 
 
 def _hashes(words: Words) -> Slots:
@@ -21,7 +21,16 @@ def insert_words(
     words: Words, begin: int, stored: Words, count: int, most: int, slots: Slots, rows: Words
 ) -> tuple[int, int]:
     """The row of every word from `begin` on; unknown ones get the next row, until there are `most`."""
-    column = distinct(pa.array(words[begin:]))
+    for start in range(begin, len(words), BLOCK):
+        block = slice(start, start + BLOCK)
+        done, count = _insert_block(words[block], stored, count, most, slots, rows[block])
+        if done < len(words[block]):
+            return start + done, count
+    return len(words), count
+
+
+def _insert_block(words: Words, stored: Words, count: int, most: int, slots: Slots, rows: Words) -> tuple[int, int]:
+    column = distinct(pa.array(words))
     different = column.keys.to_numpy()
     known = np.empty(len(different), np.int64)
     find_words(different, stored, slots, known)
@@ -31,8 +40,8 @@ def insert_words(
     stored[count : count + len(entering)] = different[entering]
     claim(_hashes(different[entering]), count, slots)
     done = int(column.first[unknown[len(entering)]]) if len(entering) < len(unknown) else len(column.codes)
-    rows[begin : begin + done] = known[column.codes[:done]]
-    return begin + done, count + len(entering)
+    rows[:done] = known[column.codes[:done]]
+    return done, count + len(entering)
 
 
 def index_words(stored: Words, count: int, slots: Slots) -> None:

@@ -1,0 +1,145 @@
+"""Half an hour of steady load: does anything grow? `make soak`.
+
+Samples memory, threads and open files of the driver, of Spark and of every node, and the objects in the store. Prints
+the medians of the first and the last third after a warm-up, side by side.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import matplotlib as mpl
+
+import elastic
+from benchmarks.report import RESULTS, table
+from benchmarks.runtime.stream import Stream
+from elastic.operators import CountByKey
+
+NODES = 4
+STREAM = Stream(rows=20_000, keys=50_000, every="250 milliseconds")
+WARM_UP_SHARE = 0.2  # caches and pools fill; after it nothing should
+
+
+class Sample(NamedTuple):
+    """Sums over the processes of a kind; `objects` are files in the store."""
+
+    minute: float
+    driver_mb: float
+    spark_mb: float
+    nodes_mb: float
+    threads: float
+    files: float
+    objects: float
+    store_mb: float
+    batches: float
+
+
+def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
+    status = job.status()
+    nodes = [node.pid for node in status.nodes if node.pid]
+    driver, spark = Path("/proc/self"), _children_named("java")
+    processes = [driver, *spark, *(Path(f"/proc/{pid}") for pid in nodes)]
+    kept = [path.stat().st_size for path in store.rglob("*") if path.is_file()]
+    return Sample(
+        (time.monotonic() - started) / 60,
+        _resident_mb([driver]),
+        _resident_mb(spark),
+        _resident_mb(Path(f"/proc/{pid}") for pid in nodes),
+        sum(len(list((process / "task").iterdir())) for process in processes),
+        sum(len(list((process / "fd").iterdir())) for process in processes),
+        len(kept),
+        sum(kept) / 1e6,
+        status.applied_batch,
+    )
+
+
+def _children_named(name: str) -> list[Path]:
+    return [
+        process
+        for process in Path("/proc").iterdir()
+        if process.name.isdigit() and (process / "comm").read_text().strip() == name and _is_ours(process)
+    ]
+
+
+def _is_ours(process: Path) -> bool:
+    parents = Path("/proc/self/task").glob("*/children")
+    return process.name in " ".join(children.read_text() for children in parents).split()
+
+
+def _resident_mb(processes: Iterable[Path]) -> float:
+    lines = [line for process in processes for line in (process / "status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def verdict(samples: list[Sample]) -> list[list[str]]:
+    steady = samples[int(len(samples) * WARM_UP_SHARE) :]
+    third = max(1, len(steady) // 3)
+    rows = []
+    for name in Sample._fields[1:-1]:
+        first = statistics.median(getattr(sample, name) for sample in steady[:third])
+        last = statistics.median(getattr(sample, name) for sample in steady[-third:])
+        rows.append([name, f"{first:,.1f}", f"{last:,.1f}", f"{100 * (last / first - 1):+.1f} %"])
+    return rows
+
+
+def picture(samples: list[Sample]) -> Path:
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
+    minutes = [sample.minute for sample in samples]
+    for panel, names in zip(
+        axes, (("driver_mb", "spark_mb", "nodes_mb"), ("threads", "files"), ("objects",)), strict=True
+    ):
+        for name in names:
+            panel.plot(minutes, [getattr(sample, name) for sample in samples], label=name)
+        panel.set(xlabel="minutes", ylim=(0, None))
+        panel.legend()
+        panel.grid(visible=True, alpha=0.3)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / "soak.png"
+    figure.savefig(path, dpi=120)
+    return path
+
+
+@click.command()
+@click.option("--minutes", default=30.0)
+def main(minutes: float) -> None:
+    """Run a steady stream and watch what grows."""
+    spark = elastic.local_session(NODES, spark_ui_showConsoleProgress="false", spark_driver_memory="1g")
+    spark.sparkContext.setLogLevel("OFF")
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        store = Path(folder) / "store"
+        job = elastic.run(
+            STREAM.frame(spark),
+            key="key",
+            operator=CountByKey(),
+            name="soak",
+            nodes=NODES,
+            store=store.as_uri(),
+            checkpoint=str(Path(folder) / "checkpoint"),
+            trigger={"processingTime": STREAM.every},
+            retain_result_batches=100,
+            snapshot_seconds=5.0,
+        )
+        started = time.monotonic()
+        samples = []
+        while time.monotonic() - started < 60 * minutes:
+            if job.await_termination(10.0):
+                raise SystemExit("the job ended by itself")
+            samples.append(sampled(started, job, store / "operators"))
+            click.echo("  ".join(f"{name} {value:,.1f}" for name, value in samples[-1]._asdict().items()))
+        job.stop()
+    header = ["what", "first third", "last third", "change"]
+    print(
+        table(f"{samples[-1].batches:,.0f} batches of {STREAM.rows:,} rows, after a warm-up", header, verdict(samples))
+    )
+    print(f"\npicture: {picture(samples).relative_to(Path.cwd())}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The campaign: `make chaos`, or `python -m tests.chaos.campaign nodes --seed 7` for the scenarios of that name.
+
+Every run counts a stream whose outcome is known in closed form while its nodes, drivers, executors and store are lost;
+then every key's count and content, and every result, is compared. One line for each run; ends with 1 if one is wrong.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.report import table
+from scripts.s3_server import minio_binary
+from tests.chaos.run import Outcome
+from tests.chaos.scenarios import (
+    CLUSTER,
+    Scenario,
+    die_at_moments,
+    every_moment,
+    kill_drivers,
+    kill_executors,
+    kill_nodes,
+    lose_store,
+    mix,
+    play,
+)
+
+_CLUSTER = {"master": CLUSTER}
+_STREAM = {"sink": "stream"}
+_MOMENTS = {"deaths": every_moment(first_batch=6)}
+_OUTAGE_SECONDS = 10.0
+
+NODES = partial(kill_nodes, kills=20)
+DRIVERS = partial(kill_drivers, kills=5)
+EXECUTORS = partial(kill_executors, kills=2)
+OUTAGES = partial(lose_store, seconds=_OUTAGE_SECONDS, outages=2)
+
+SCENARIOS = (
+    Scenario("nodes", NODES, "file"),
+    Scenario("nodes", NODES, "minio", _STREAM),
+    Scenario("nodes", NODES, "file", {**_CLUSTER, **_STREAM}),
+    Scenario("nodes", NODES, "minio", _CLUSTER),
+    Scenario("moments", die_at_moments, "file", {**_MOMENTS, **_STREAM}),
+    Scenario("moments", die_at_moments, "minio", _MOMENTS),
+    Scenario("driver", DRIVERS, "file", _STREAM),
+    Scenario("driver", DRIVERS, "minio"),
+    Scenario("driver", DRIVERS, "file", _CLUSTER),
+    Scenario("executor", EXECUTORS, "file", _CLUSTER),
+    Scenario("executor", EXECUTORS, "minio", {**_CLUSTER, **_STREAM}),
+    Scenario("outage", OUTAGES, "minio"),
+    Scenario("outage", OUTAGES, "minio", {**_CLUSTER, **_STREAM}),
+    Scenario("mixed", partial(mix, outage_seconds=None), "file", {**_CLUSTER, **_STREAM}),
+    Scenario("mixed", partial(mix, outage_seconds=_OUTAGE_SECONDS), "minio", _CLUSTER),
+)
+HEADER = (
+    *("scenario", "node kills", "driver kills", "executor kills", "outages", "rows", "keys", "content"),
+    *("recoveries", "median s", "max s", "replayed rows", "run s", "verdict"),
+)
+
+
+def line(title: str, outcome: Outcome) -> list[str]:
+    seconds = [one for one, _ in outcome.recoveries]
+    counts = (outcome.kills, outcome.restarts, outcome.executors, outcome.outages, outcome.rows, outcome.keys)
+    return [
+        title,
+        *map(str, counts),
+        outcome.hash,
+        str(len(seconds)),
+        f"{statistics.median(seconds):.1f}" if seconds else "",
+        f"{max(seconds):.1f}" if seconds else "",
+        str(sum(rows for _, rows in outcome.recoveries)),
+        f"{outcome.seconds:.0f}",
+        "wrong" if outcome.wrong else "exact",
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.campaign", description=__doc__)
+    parser.add_argument("only", nargs="*", help="words of the scenarios to run; all of them if none is given")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for everything that runs leave; a temporary one if not given"
+    )
+    asked = parser.parse_args(arguments)
+    chosen = [scenario for scenario in SCENARIOS if all(word in scenario.title for word in asked.only)]
+    if minio_binary() is None:
+        chosen = [scenario for scenario in chosen if scenario.store != "minio"]
+        print("MinIO is not built, so its scenarios are left out; scripts/minio.sh builds it.")
+    lines, failures = [], 0
+    with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
+        for number, scenario in enumerate(chosen):
+            folder = (asked.keep or Path(temporary)).resolve() / f"{number:02d}-{scenario.name}"
+            outcome = play(scenario, folder, asked.seed + number)
+            print(json.dumps({"title": scenario.title, "seed": asked.seed + number, **vars(outcome)}), flush=True)
+            lines.append(line(scenario.title, outcome))
+            failures += bool(outcome.wrong)
+    print(table(f"chaos, seed {asked.seed}", HEADER, lines))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

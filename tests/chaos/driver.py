@@ -1,0 +1,151 @@
+"""A driver to be killed: `python -m tests.chaos.driver --folder /tmp/x --store file:///tmp/x/store`.
+
+It runs the job, tells on its standard output how it is (one JSON object a line), and goes on until its standard input
+ends or says `finish`; then it takes a few batches more, stops gracefully, writes what came out to its folder and ends.
+Started again with the same arguments it goes on with the same job.
+"""
+
+import json
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import elastic
+from elastic.results import ParquetSink
+from tests.chaos.counting import Counting
+from tests.chaos.deaths import PIDS, STAGED, UNSTAGED, Deaths
+from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
+
+_PARTITIONS = 2
+_TELL_SECONDS = 0.1
+
+
+def tell(**facts: Any) -> None:
+    print(json.dumps(facts), flush=True)
+
+
+def source(spark: SparkSession, settings: DriverSettings, deaths: Deaths) -> DataFrame:
+    """The stream of `oracle.Stream`, in two partitions."""
+    reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", settings.rows)
+    frame = reader.option("numPartitions", _PARTITIONS).load().select("value")
+    if deaths.is_planned(UNSTAGED, STAGED):
+        frame = frame.mapInArrow(partial(deaths.around_sending, settings.rows), "value long")
+    return frame.selectExpr(f"{settings.stream.key_expression()} AS key", "value")
+
+
+def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
+    deaths = Deaths(settings.folder, settings.planned_deaths)
+    return elastic.run(
+        source(spark, settings, deaths),
+        key="key",
+        operator=Counting(deaths),
+        name=settings.name,
+        store=settings.store,
+        tasks=settings.tasks,
+        nodes=settings.nodes,
+        sink=ParquetSink(settings.outputs_url) if settings.sink == "parquet" else "store",
+        trigger={"processingTime": f"{settings.batch_ms} milliseconds"},
+        checkpoint=f"{settings.folder}/checkpoint",
+        snapshot_seconds=settings.snapshot_seconds,
+    )
+
+
+class Reader:
+    """The results as a streaming DataFrame, written to Parquet by Spark, with a checkpoint of its own."""
+
+    def __init__(self, job: elastic.Job, settings: DriverSettings) -> None:
+        self._job = job
+        self._folder = settings.folder
+        self.restarts = -1
+        self._query = self._start()
+
+    def _start(self) -> StreamingQuery:
+        self.restarts += 1
+        writer = self._job.results().writeStream.format("parquet").option("path", f"{self._folder}/results")
+        return writer.option("checkpointLocation", f"{self._folder}/reader").start()
+
+    def look(self) -> None:
+        """Start the query again if it has failed, as a supervisor would."""
+        if not self._query.isActive:
+            tell(event="reader failed", error=str(self._query.exception())[:500])
+            self._query = self._start()
+
+    def finish(self, spark: SparkSession) -> None:
+        self._query.processAllAvailable()
+        self._query.stop()
+        pq.write_table(spark.read.parquet(f"{self._folder}/results").toArrow(), Path(self._folder, OUTPUTS))
+
+
+class Finish:
+    """Whether, and when, the driver was told to finish."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            if line.strip() == "finish":
+                break
+        self.told.set()
+
+
+def watch(job: elastic.Job, reader: Reader | None, settings: DriverSettings) -> None:
+    """Tell how the job is until it has taken all that it should."""
+    finish, last = Finish(), None
+    pids = Path(settings.folder, PIDS)
+    while True:
+        if job.await_termination(_TELL_SECONDS):
+            raise RuntimeError("the job ended by itself")
+        status = job.status()
+        nodes = {node.name: node.pid for node in status.nodes if node.pid}
+        if nodes:
+            fresh = pids.with_suffix(".new")
+            fresh.write_text(json.dumps(list(nodes.values())))
+            fresh.replace(pids)
+        tell(
+            event="status",
+            last_batch=status.last_batch,
+            applied_batch=status.applied_batch,
+            saved_batch=status.saved_batch,
+            serving=sum(node.serving for node in status.nodes),
+            losses=status.losses,
+            recoveries=[[one["seconds"], one["replayed_rows"]] for one in status.recoveries],
+            pids=nodes,
+        )
+        if reader is not None:
+            reader.look()
+        if last is None and finish.told.is_set():
+            last = status.applied_batch + settings.batches
+        if last is not None and status.applied_batch >= last:
+            return
+
+
+def main() -> None:
+    settings = DriverSettings.parse()
+    spark = elastic.local_session(settings.nodes, spark_master=settings.master, spark_ui_showConsoleProgress="false")
+    tell(event="spark", jvm=spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    began = time.monotonic()
+    job = start(spark, settings)
+    tell(event="serving", seconds=time.monotonic() - began)
+    reader = Reader(job, settings) if settings.sink == "stream" else None
+    watch(job, reader, settings)
+    job.stop()
+    status = job.status()
+    pq.write_table(job.state_table().toArrow(), Path(settings.folder, STATE))
+    if reader is not None:
+        reader.finish(spark)
+    restarts = 0 if reader is None else reader.restarts
+    tell(event="finished", last_batch=status.last_batch, saved_batch=status.saved_batch, reader_restarts=restarts)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""One life of a driver, in a process of its own: listened to, told to finish, or killed."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.chaos import processes
+from tests.chaos.settings import DriverSettings
+
+ROOT = Path(__file__).parents[2]
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+_WORKER = "pyspark"  # in the command line of every Python process that Spark starts
+_LOG_LENGTH = 3_000
+_SETTLE_SECONDS = 20.0
+
+
+class DriverEnded(Exception):
+    """The driver ended, and nobody had asked it to."""
+
+
+class Life:
+    """A driver and all that it starts, from its construction until `close`."""
+
+    def __init__(self, settings: DriverSettings, environment: Mapping[str, str], log: Path) -> None:
+        self.status: dict[str, Any] = {}  # what it told last of its job
+        self.facts: dict[str, Any] = {}  # all else that it told, the newest of each name
+        self._log = log
+        self._told = threading.Condition()
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "tests.chaos.driver", *settings.arguments()],
+                cwd=ROOT,
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    @property
+    def applied_batch(self) -> int:
+        return int(self.status.get("applied_batch", -1))
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """Processes of the nodes that have told of themselves."""
+        return dict(self.status.get("pids", {}))
+
+    @property
+    def recoveries(self) -> list[tuple[float, int]]:
+        """Seconds and replayed rows of every node that came back."""
+        return [(seconds, rows) for seconds, rows in self.status.get("recoveries", ())]
+
+    def executors(self) -> list[int]:
+        found = processes.descendants(self._process.pid)
+        return sorted(pid for pid, command in found.items() if _EXECUTOR in command)
+
+    def wait_for(self, condition: Callable[[], bool], deadline: float) -> None:
+        """Until something that it tells is so; `DriverEnded`, `TimeoutError`."""
+        with self._told:
+            while not condition():
+                if not self._listener.is_alive():
+                    raise DriverEnded(f"the driver ended with {self._process.wait()}. It said: {self._said()}")
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the driver did not get there in time. It said: {self._said()}")
+                self._told.wait(1.0)
+
+    def finish(self, deadline: float) -> dict[str, Any]:
+        """Let it take a few batches more and end; what it told in the end."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("finish\n")
+        self._process.stdin.flush()
+        self.wait_for(lambda: "finished" in self.facts, deadline)
+        left = processes.descendants(self._process.pid)
+        if self._process.wait(max(deadline - time.monotonic(), 1.0)):
+            raise DriverEnded(f"the driver ended with {self._process.returncode}. It said: {self._said()}")
+        processes.kill_left(left, _SETTLE_SECONDS)
+        return dict(self.facts["finished"])
+
+    def kill_node(self, pid: int) -> bool:
+        """Kill a process if it is one of Spark's Python processes below this driver."""
+        found = processes.descendants(self._process.pid)
+        return _WORKER in found.get(pid, "") and processes.kill(pid)
+
+    def kill(self, *, jvm_too: bool) -> dict[int, str]:
+        """End it as a crash would, and its JVM, which otherwise finds out by itself; what it leaves behind."""
+        left = processes.descendants(self._process.pid)
+        self._process.kill()
+        if jvm_too and "spark" in self.facts:
+            processes.kill(self.facts["spark"]["jvm"])
+        self._process.wait()
+        return left
+
+    def close(self) -> None:
+        """End everything that is still there."""
+        if self._process.poll() is None:
+            processes.kill_left(self.kill(jvm_too=True), _SETTLE_SECONDS)
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._listener.join()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                with self._told:
+                    self._note(line)
+                    self._told.notify_all()
+
+    def _note(self, line: str) -> None:
+        try:
+            facts = json.loads(line)
+        except ValueError:  # the last line of a killed process
+            return
+        if facts["event"] == "status":
+            self.status = facts
+        else:
+            self.facts[facts["event"]] = facts
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-_LOG_LENGTH:]

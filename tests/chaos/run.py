@@ -1,0 +1,175 @@
+"""One run of a job through faults, over as many lives of its driver as they leave it, and the judgement at its end."""
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import storage
+from scripts.s3_server import S3Server
+from tests.chaos import processes
+from tests.chaos.deaths import Deaths
+from tests.chaos.life import Life
+from tests.chaos.oracle import content_hash, wrong_outputs, wrong_state
+from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
+
+_LOOK_SECONDS = 0.02
+_ORPHAN_SECONDS = 90.0  # a node leaves when its controller was silent for a minute
+
+
+@dataclass
+class Outcome:
+    """What a run went through, and what is wrong with what it left; nothing, if all is well."""
+
+    rows: int = 0
+    keys: int = 0
+    hash: str = ""
+    kills: int = 0
+    restarts: int = 0
+    executors: int = 0
+    outages: int = 0
+    moments: list[str] = field(default_factory=list)
+    recoveries: list[tuple[float, int]] = field(default_factory=list)
+    reader_restarts: int = 0
+    orphans: int = 0  # processes that had to be ended, because they did not notice that their driver was gone
+    seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Run:
+    """A job under test. Use `running`; its faults may be called in any order, by one thread."""
+
+    def __init__(
+        self,
+        settings: DriverSettings,
+        environment: Mapping[str, str],
+        server: S3Server | None = None,
+        *,
+        seed: int,
+        seconds: float,
+    ) -> None:
+        self.settings = settings
+        self.random = random.Random(seed)  # noqa: S311 - for a repeatable choice
+        self.outcome = Outcome()
+        self._environment = environment
+        self._server = server
+        self._began = time.monotonic()
+        self._deadline = self._began + seconds
+        self._lives: list[Life] = []
+        self._killed: set[int] = set()
+        self._left: dict[int, str] = {}
+
+    @property
+    def life(self) -> Life:
+        return self._lives[-1]
+
+    def start(self) -> None:
+        """A life of the driver; returns when it has taken a batch more than the one before."""
+        before = self.life.applied_batch if self._lives else -1
+        log = Path(self.settings.folder, f"driver-{len(self._lives)}.log")
+        self._lives.append(Life(self.settings, self._environment, log))
+        self.wait_for_batch(before + 1)
+
+    def wait_for_batch(self, batch: int) -> None:
+        self.life.wait_for(lambda: self.life.applied_batch >= batch, self._deadline)
+
+    def wait_for_batches(self, batches: int) -> None:
+        """Until that many more are applied."""
+        self.wait_for_batch(self.life.applied_batch + batches)
+
+    def wait_for_deaths(self, deaths: Deaths) -> None:
+        """Until all that were planned have happened."""
+        planned = len(self.settings.planned_deaths)
+        self.life.wait_for(lambda: len(deaths.happened()) == planned, self._deadline)
+        self.outcome.moments = deaths.happened()
+        self.outcome.kills += planned
+
+    def kill_node(self, name: str | None = None) -> str:
+        """Kill the process of a node, any or that one, as soon as there is one; its name."""
+        while True:
+            alive = {n: pid for n, pid in self.life.nodes.items() if pid not in self._killed and name in (None, n)}
+            if alive:
+                chosen = self.random.choice(sorted(alive))
+                self._killed.add(alive[chosen])
+                if self.life.kill_node(alive[chosen]):
+                    self.outcome.kills += 1
+                    return chosen
+            self.life.wait_for(lambda: True, self._deadline)
+            self._pause(_LOOK_SECONDS)
+
+    def kill_driver(self, *, jvm_too: bool) -> None:
+        """Lose the driver and start the next one at once, while what it left may still be there."""
+        self._left.update(self.life.kill(jvm_too=jvm_too))
+        self.outcome.restarts += 1
+        self.start()
+
+    def kill_executor(self) -> None:
+        found = [pid for pid in self.life.executors() if pid not in self._killed]
+        chosen = self.random.choice(found)
+        self._killed.add(chosen)
+        if not processes.kill(chosen):
+            raise RuntimeError(f"executor {chosen} was gone already")
+        self.outcome.executors += 1
+
+    def lose_store(self, seconds: float, *, brutally: bool = False) -> None:
+        """Stop the S3 server and start it again."""
+        assert self._server is not None
+        (self._server.kill if brutally else self._server.stop)()
+        time.sleep(seconds)
+        self._server.start()
+        self.outcome.outages += 1
+
+    def sleep(self, most_seconds: float) -> None:
+        """For a random time up to that."""
+        self._pause(self.random.uniform(0, most_seconds))
+
+    def finish(self) -> Outcome:
+        """Let the job end gracefully, and judge."""
+        told = self.life.finish(self._deadline)
+        outcome = self.outcome
+        outcome.orphans = processes.kill_left(self._left, _ORPHAN_SECONDS)
+        outcome.recoveries = [recovery for life in self._lives for recovery in life.recoveries]
+        outcome.reader_restarts = told["reader_restarts"]
+        last_batch = told["last_batch"]
+        state = pq.read_table(Path(self.settings.folder, STATE))
+        outcome.rows, outcome.keys = (last_batch + 1) * self.settings.rows, state.num_rows
+        outcome.hash = content_hash(state)
+        if told["saved_batch"] != last_batch:
+            outcome.wrong.append(f"batch {last_batch} counts, and states are saved as of {told['saved_batch']}")
+        outcome.wrong += wrong_state(self.settings.stream, last_batch, state)
+        outcome.wrong += wrong_outputs(self.settings.stream, last_batch, self._outputs())
+        outcome.seconds = time.monotonic() - self._began
+        return outcome
+
+    def close(self) -> None:
+        for life in self._lives:
+            life.close()
+        processes.kill_left(self._left, 0.0)
+
+    def _outputs(self) -> pa.Table:
+        if self.settings.sink == "stream":
+            return pq.read_table(Path(self.settings.folder, OUTPUTS))
+        settings = {} if self._server is None else self._server.settings()
+        store = storage.open(self.settings.outputs_url, **settings)
+        files = [entry.key for entry in store.list("batch-")]
+        return pa.concat_tables(pq.read_table(pa.BufferReader(bytes(store.get(key).data))) for key in files)
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+        if time.monotonic() > self._deadline:
+            raise TimeoutError("the run takes longer than it may")
+
+
+@contextmanager
+def running(run: Run) -> Iterator[Run]:
+    """The job has begun; it is over at the end, whatever happens."""
+    try:
+        run.start()
+        yield run
+    finally:
+        run.close()

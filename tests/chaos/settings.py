@@ -1,0 +1,62 @@
+"""What a driver is told: one value, that becomes its command line and is read from it."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Self
+
+from tests.chaos.oracle import Stream
+
+# What a driver leaves in its folder.
+STATE = "state.parquet"
+OUTPUTS = "outputs.parquet"  # of a stream; a Parquet sink has its own folder
+
+
+@dataclass(frozen=True)
+class DriverSettings:
+    """A job, where it runs and what it counts. Everything but `folder` and `store` has a usual value."""
+
+    folder: str  # on this machine: checkpoints, outcomes, marks
+    store: str
+    name: str = "chaos"
+    master: str = "local[12]"
+    sink: str = "parquet"  # or "stream": the results as a streaming DataFrame, written by Spark
+    outputs: str = ""  # where the Parquet sink writes; beside the checkpoints if empty
+    nodes: int = 3
+    tasks: int = 24
+    rows: int = 5_000  # in a batch
+    keys: int = 2_000
+    seed: int = 1
+    batches: int = 5  # to take after it was told to finish
+    batch_ms: int = 100  # between the starts of two batches, at least
+    snapshot_seconds: float = 1.0
+    deaths: str = "[]"  # JSON: [[moment, batch], ...]
+
+    def __post_init__(self) -> None:
+        if self.sink not in ("parquet", "stream"):
+            raise ValueError(f"there is no sink {self.sink!r}. Use parquet or stream.")
+
+    @property
+    def stream(self) -> Stream:
+        return Stream(self.rows, self.keys, self.seed)
+
+    @property
+    def outputs_url(self) -> str:
+        return self.outputs or f"file://{self.folder}/outputs"
+
+    @property
+    def planned_deaths(self) -> tuple[tuple[str, int], ...]:
+        return tuple((moment, batch) for moment, batch in json.loads(self.deaths))
+
+    def arguments(self) -> list[str]:
+        return [f"--{name}={value}" for name, value in asdict(self).items()]
+
+    @classmethod
+    def parse(cls, arguments: Sequence[str] | None = None) -> Self:
+        parser = argparse.ArgumentParser(prog="python -m tests.chaos.driver", description=__doc__)
+        for field in fields(cls):
+            kind = {"int": int, "float": float}.get(str(getattr(field.type, "__name__", field.type)), str)
+            usual = None if field.default is MISSING else field.default
+            parser.add_argument(f"--{field.name}", type=kind, required=field.default is MISSING, default=usual)
+        return cls(**vars(parser.parse_args(arguments)))
