@@ -21,5 +21,6 @@ fi
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 echo "installing the Python dependencies into $venv ..."
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-echo "compiling the planner kernels ..."
+echo "compiling the kernels ..."
 "$venv/bin/python" -m migration
+"$venv/bin/python" -m elastic.operators

@@ -35,6 +35,11 @@ class CountByKey(Operator):
             raise InvalidJob("CountByKey learns its keys when it is bound. Run it through a job or a tester.")
         return KeyedColumns(pa.schema([self.input_schema.field(name) for name in self.key]), {self._column: "int64"})
 
+    def open(self) -> None:
+        """Load the compiled loops before there are rows to wait for them."""
+        counts = self.initial_state()
+        counts.count(self._column, counts.rows_for(counts.to_table()))
+
     def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> Yields:
         counts: KeyedColumns = state.value
         touched = counts.count(self._column, counts.rows_for(rows))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 import cloudpickle
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -76,13 +77,21 @@ def describe(frame: DataFrame, stages: Sequence[Stage], tasks: int) -> Descripti
     _refuse_collations(frame, stages[0].key)
     for stage in stages:
         check_operator(stage)
-    runners = runners_of(stages, to_arrow_schema(frame.schema).remove_metadata())
+    runners = runners_of(stages, _arrow_schema(frame))
     described = tuple(
         StageDescription(stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema)
         for stage, runner in zip(stages, runners, strict=True)
     )
     version = " ".join(f"{stage.name}={stage.operator.version}" for stage in stages)
     return Description(described, tasks, version)
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The rows as Spark sends them to Python: times in the session's zone, and no metadata."""
+    conf = frame.sparkSession.conf
+    large = conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
+    zone = conf.get("spark.sql.session.timeZone")
+    return to_arrow_schema(frame.schema, timezone=zone, prefers_large_types=large).remove_metadata()
 
 
 def _refuse_collations(frame: DataFrame, key: Sequence[str]) -> None:

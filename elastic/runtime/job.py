@@ -64,6 +64,7 @@ class Job:
         self._intake = intake
         self._store = store
         self._sink = sink
+        self._results = results
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -111,6 +112,14 @@ class Job:
         if not isinstance(self._sink, MemorySink):
             raise ElasticError('results are collected by the memory sink only. Run the job with sink="memory".')
         return self._sink.table()
+
+    def quarantined(self) -> pa.Table:
+        """The rows that operators failed on, with their errors, of all batches whose results are kept."""
+        if self._results is None:
+            raise ElasticError('a job without results keeps no failed rows. Run it with sink="store".')
+        found = [self._results.quarantined(batch) for batch in self._results.published()]
+        filled = [rows for rows in found if rows.num_rows]
+        return pa.concat_tables(filled or found[:1])
 
     def state(self, key: Any, stage: str | None = None) -> Any:
         """What the operator says about a key now, after the steps that its node has taken."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,14 @@ class UnitStatus:
     rows: int
     seconds: float
     state_bytes: int
+
+
+class HeavyKey(NamedTuple):
+    """A key that came often: about `estimate` times since the node started, at least `lower_bound` times."""
+
+    key: str
+    estimate: int
+    lower_bound: int
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class NodeStatus:
     waiting_steps: int  # committed steps that it has not taken
     staged_bytes: int
     units: tuple[UnitStatus, ...]
+    heavy_keys: tuple[HeavyKey, ...] = ()  # where they are asked for
 
     @property
     def rows(self) -> int:
@@ -65,6 +74,7 @@ class JobStatus:
                 known.get("waiting_steps", 0),
                 known.get("staged_bytes", 0),
                 tuple(UnitStatus(*unit) for unit in known.get("units", ())),
+                tuple(HeavyKey(*key) for key in known.get("heavy_keys", ())),
             )
             for node, known in found["nodes"].items()
         )

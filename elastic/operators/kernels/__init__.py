@@ -1,35 +1,29 @@
 """The inner loops of keyed columns: compiled where numba is installed, plain NumPy where it is not.
 
-Chosen once, at import. `ELASTIC_KERNEL=numpy` asks for the NumPy version although numba is there. Both number rows
-alike, so a state may move between nodes of both kinds.
+Chosen once, when the first of them is used: a compiler takes time and memory that an operator without keyed columns
+need not spend on every node. `ELASTIC_KERNEL=numpy` asks for the NumPy version although numba is there. Both number
+rows alike, so a state may move between nodes of both kinds.
 """
 
 import logging
 import os
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from elastic.operators.kernels.shared import Bytes, Slots, Words
 
-_log = logging.getLogger(__name__)
-
-if os.environ.get("ELASTIC_KERNEL", "") != "numpy":
-    try:
-        from elastic.operators.kernels import compiled as _chosen
-    except ImportError as cause:
-        from elastic.operators.kernels import vectorised as _chosen  # type: ignore[no-redef]
-
-        _log.info("numba is not available (%s); keyed state uses NumPy. Install spark-elastic[fast] for speed.", cause)
-else:
-    from elastic.operators.kernels import vectorised as _chosen  # type: ignore[no-redef]
-
-NAME = _chosen.NAME
-count_rows = _chosen.count_rows
-find_texts = _chosen.find_texts
-find_words = _chosen.find_words
-index_texts = _chosen.index_texts
-index_words = _chosen.index_words
-insert_texts = _chosen.insert_texts
-insert_words = _chosen.insert_words
-take_texts = _chosen.take_texts
+if TYPE_CHECKING:
+    from elastic.operators.kernels.vectorised import (
+        NAME,
+        count_rows,
+        find_texts,
+        find_words,
+        index_texts,
+        index_words,
+        insert_texts,
+        insert_words,
+        take_texts,
+    )
 
 __all__ = [
     "NAME",
@@ -45,3 +39,26 @@ __all__ = [
     "insert_words",
     "take_texts",
 ]
+
+_log = logging.getLogger(__name__)
+
+
+def _chosen() -> ModuleType:
+    from elastic.operators.kernels import vectorised
+
+    if os.environ.get("ELASTIC_KERNEL", "") == "numpy":
+        return vectorised
+    try:
+        from elastic.operators.kernels import compiled
+    except ImportError as cause:
+        _log.info("numba is not available (%s); keyed state uses NumPy. Install spark-elastic[fast] for speed.", cause)
+        return vectorised
+    return compiled
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    kernels = _chosen()
+    globals().update({kernel: getattr(kernels, kernel) for kernel in __all__ if kernel not in globals()})
+    return globals()[name]

@@ -8,7 +8,6 @@ import logging
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -17,6 +16,7 @@ from elastic.errors import StateUnavailable
 from elastic.results import ResultLog
 from elastic.runtime.node.catching_up import CatchingUp
 from elastic.runtime.node.fetching import Fetcher
+from elastic.runtime.node.heavy_keys import HeavyKeys
 from elastic.runtime.node.loading import Loader
 from elastic.runtime.node.outputs import Outputs
 from elastic.runtime.node.reports import Reports
@@ -50,6 +50,7 @@ class NodeProcess:
         self._turn = 0
         self._statistics: dict[str, Any] = {}
         self._catching_up: CatchingUp | None = None
+        self._heavy_keys = HeavyKeys.asked_for(spec)
         self._store = store
         self._runners = runners(spec.pipeline, settings.on_error)
         self._host = Host(self._runners)
@@ -123,6 +124,8 @@ class NodeProcess:
             coming = self._host.steps_after(work.step.position)
             rows = self._fetcher.rows(work, self._host.epoch, coming)
             if rows is not None:
+                if self._heavy_keys is not None:
+                    self._heavy_keys.see(rows)
                 taken = self._host.take(work, rows)
                 self._writer.put(taken)
                 self._staging.forget(self._host.done_batch())
@@ -163,7 +166,7 @@ class NodeProcess:
             "staged_bytes": self._staging.size,
             "replayed_rows": self._host.replayed_rows,
             "units": [[slot, *unit.to_json()] for slot, unit in self._host.statistics().items()],
-            "measured_at": time.time(),
+            "heavy_keys": [] if self._heavy_keys is None else self._heavy_keys.to_json(),
         }
 
     def _post(self, handle: Callable[[Any], None], message: Any) -> str:

@@ -1,0 +1,147 @@
+"""What cannot work is refused with a reason, before anything starts or without losing anything."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from elastic import errors
+from elastic.operators import Context, CountByKey, Operator, State
+from tests.spark.jobs import Feed, start
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def feed(spark: SparkSession, tmp_path: Path) -> Feed:
+    return Feed(spark, tmp_path / "input")
+
+
+class Locked(CountByKey):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class NewerCount(CountByKey):
+    version = "2"
+
+
+class Picky(Operator):
+    """Sums values per task, and cannot bear 13."""
+
+    output_schema = "total long"
+
+    def initial_state(self) -> int:
+        return 0
+
+    def handle_batch(self, rows: Any, state: State, _context: Context) -> list[dict[str, int]]:
+        for value in rows["value"].to_pylist():
+            if value == 13:
+                raise ValueError("unlucky")
+            state.value += value
+        return [{"total": state.value}]
+
+
+def refused(error: type[errors.ElasticError], feed: Feed, store: Path, **changes: Any) -> errors.ElasticError:
+    """The error that starting such a job raises; nothing was written."""
+    with pytest.raises(error) as caught:
+        start(feed.frame(), store, **changes)
+    assert not list(store.rglob("*.manifest"))
+    return caught.value
+
+
+def test_a_job_that_cannot_be_right_is_refused_before_it_starts(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    assert "key" in str(refused(errors.UnknownColumn, feed, store, key="kye"))
+    refused(errors.UnserializableOperator, feed, store, operator=Locked())
+    refused(errors.UnknownSetting, feed, store, snapshot_second=1)
+    refused(errors.InvalidSetting, feed, store, nodes=0)
+    refused(errors.InvalidSetting, feed, store, nodes=9)
+    refused(errors.InvalidSetting, feed, store, name="../escape")
+    refused(errors.InvalidSetting, feed, store, watermark_delay="soon")
+    refused(errors.InvalidSetting, feed, store, sink="somewhere")
+    refused(errors.TooFewSlots, feed, store, nodes=12, tasks=64)
+    batch = spark.createDataFrame([("a", 1)], "key string, value long")
+    with pytest.raises(errors.InvalidJob, match="not a stream"):
+        start(batch, store)
+    arrays = feed.frame("key array<string>, value long")
+    with pytest.raises(errors.UnsupportedKeyType):
+        start(arrays, store)
+
+
+def test_speculation_is_refused(
+    spark: SparkSession, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = spark.sparkContext.getConf().set("spark.speculation", "true")
+    monkeypatch.setattr(spark.sparkContext, "getConf", lambda: conf)
+    refused(errors.SpeculationOn, feed, tmp_path / "store")
+
+
+def test_a_name_that_runs_is_taken_until_it_stops(feed: Feed, tmp_path: Path) -> None:
+    with start(feed.frame(), tmp_path / "store"), pytest.raises(errors.NameTaken):
+        start(feed.frame(), tmp_path / "store")
+    with start(feed.frame(), tmp_path / "store"):
+        pass
+
+
+def test_an_incompatible_restart_is_refused_and_changes_nothing(feed: Feed, tmp_path: Path) -> None:
+    feed.send_keys("a")
+    with start(feed.frame(), tmp_path / "store") as job:
+        job.process_all_available()
+    for changes in ({"tasks": 16}, {"operator": NewerCount()}, {"key": "value"}):
+        with pytest.raises(errors.IncompatibleRestart):
+            start(feed.frame(), tmp_path / "store", **changes)
+    with start(feed.frame(), tmp_path / "store") as job:
+        assert job.state("a") == 1
+
+
+def test_a_lost_checkpoint_is_noticed_before_rows_are_skipped_or_repeated(feed: Feed, tmp_path: Path) -> None:
+    feed.send_keys("a", "b")
+    with start(feed.frame(), tmp_path / "store") as job:
+        job.process_all_available()
+    job = start(feed.frame(), tmp_path / "store", checkpoint=str(tmp_path / "another"))
+    with pytest.raises(errors.CheckpointMismatch):
+        job.await_termination(60)
+    assert job.status().state == "failed"
+
+
+def test_a_null_key_stops_the_job_or_is_kept_or_dropped_as_told(feed: Feed, tmp_path: Path) -> None:
+    feed.send_keys("a", None, "b", None)
+    job = start(feed.frame(), tmp_path / "fail")
+    with pytest.raises(errors.NullKey) as caught:
+        job.await_termination(60)
+    assert (caught.value.column, caught.value.rows, caught.value.batch) == ("key", 2, 0)
+    for policy, expected in (("keep", 2), ("drop", 0)):
+        with start(feed.frame(), tmp_path / policy, null_keys=policy) as kept:
+            kept.process_all_available()
+            assert (kept.state(None), kept.state("a")) == (expected, 1)
+
+
+def test_a_row_that_is_too_large_stops_the_job_and_is_taken_with_a_higher_limit(feed: Feed, tmp_path: Path) -> None:
+    feed.send_keys("a", "b" * 50_000)
+    job = start(feed.frame(), tmp_path / "store", max_row_bytes=10_000)
+    with pytest.raises(errors.RowTooLarge) as caught:
+        job.await_termination(60)
+    assert caught.value.size > 50_000
+    with start(feed.frame(), tmp_path / "store") as job:
+        job.process_all_available()
+        assert job.state("b" * 50_000) == 1
+
+
+def test_an_operator_that_raises_stops_the_job_and_nothing_is_lost(feed: Feed, tmp_path: Path) -> None:
+    feed.send({"key": "a", "value": 1}, {"key": "a", "value": 13}, {"key": "a", "value": 5})
+    job = start(feed.frame(), tmp_path / "store", operator=Picky())
+    with pytest.raises(errors.OperatorFailed, match="unlucky") as caught:
+        job.await_termination(60)
+    assert caught.value.batch == 0
+    # The mended operator gets the rows from the log: Spark does not send the batch again.
+    with start(feed.frame(), tmp_path / "store", operator=Picky(), on_error="skip") as mended:
+        mended.process_all_available()
+        assert [row["total"] for row in mended.collected().to_pylist()][-1] == 6
+        quarantined = mended.quarantined().to_pylist()
+    assert [("unlucky" in row["error"], '"value": 13' in row["row"]) for row in quarantined] == [(True, True)]
