@@ -41,7 +41,6 @@ class Route:
     """Where senders bring rows: the routing, and the addresses of nodes that have their units."""
 
     routing: Routing
-    epoch: int
     addresses: dict[str, str]
 
 
@@ -152,7 +151,7 @@ class Controller:
         with self._changed:
             serving = self._coordinator.serving()
             addresses = {node: address for node, address in self._nodes.addresses().items() if node in serving}
-            return Route(self._coordinator.routing, self._coordinator.manifest.epoch, addresses)
+            return Route(self._coordinator.routing, addresses)
 
     def status(self) -> dict[str, Any]:
         with self._changed:

@@ -94,7 +94,6 @@ class Intake:
             self.job,
             batch,
             route.routing,
-            route.epoch,
             route.addresses,
             self.token,
             self.store,

@@ -11,12 +11,11 @@ HASH = "__elastic_hash"  # the column that Spark adds: the hash of the key
 
 @dataclass(frozen=True)
 class Orders:
-    """How to send the rows of one batch; `addresses` are those of nodes that have their units in `epoch`."""
+    """How to send the rows of one batch; `addresses` are those of nodes that have their units."""
 
     job: str
     batch: int
     routing: Routing
-    epoch: int
     addresses: dict[str, str]
     token: str = field(repr=False)
     store: StoreAccess

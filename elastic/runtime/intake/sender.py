@@ -16,6 +16,7 @@ from pyspark import TaskContext
 
 from elastic.errors import ElasticError
 from elastic.routing import SplitRows, split
+from elastic.routing.slots import runs
 from elastic.runtime.intake import checks
 from elastic.runtime.intake.orders import HASH, Orders
 from elastic.runtime.patience import patiently
@@ -97,7 +98,7 @@ class _Partition:
         orders = self._orders
         header = {
             "ref": ref.to_json(),
-            "epoch": orders.epoch,
+            "covers": runs(orders.routing.slots_on(node, [0])),
             "slots": part.slots,
             "offsets": part.offsets[1:],
         }

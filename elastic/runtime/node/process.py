@@ -15,7 +15,7 @@ from typing import Any
 from elastic.errors import StateUnavailable
 from elastic.results import ResultLog
 from elastic.runtime.node.catching_up import CatchingUp
-from elastic.runtime.node.fetching import Fetcher
+from elastic.runtime.node.fetching import Fetcher, Rows
 from elastic.runtime.node.heavy_keys import HeavyKeys
 from elastic.runtime.node.loading import Loader
 from elastic.runtime.node.outputs import Outputs
@@ -121,16 +121,19 @@ class NodeProcess:
         """The oldest and the newest step in turns: who repeats old steps must not keep the others waiting."""
         self._turn += 1
         for work in works if self._turn % 2 else reversed(works):
-            coming = self._host.steps_after(work.step.position)
-            rows = self._fetcher.rows(work, self._host.epoch, coming)
-            if rows is not None:
-                if self._heavy_keys is not None:
-                    self._heavy_keys.see(rows)
-                taken = self._host.take(work, rows)
-                self._writer.put(taken)
-                self._staging.forget(self._host.done_batch())
+            ready = self._fetcher.ready(work, self._host.steps_after(work.step.position))
+            if ready is not None:
+                self._take(*ready)
                 return True
         return False
+
+    def _take(self, work: Work, rows: Rows) -> None:
+        if self._heavy_keys is not None:
+            self._heavy_keys.see(rows)
+        self._writer.put(self._host.take(work, rows))
+        done = self._host.done_batch()
+        self._staging.forget(done)
+        self._fetcher.forget(done)
 
     def _adopt(self, message: Adopt) -> None:
         held = self._host.adopt(message)
