@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import storage
+from elastic.runtime.patience import patiently
 from storage import Secret, Store
 
 
@@ -21,3 +22,7 @@ class StoreAccess:
 
     def open(self) -> Store:
         return storage.open(self.url, **self.settings)
+
+    def open_patiently(self, patience_seconds: float) -> Store:
+        """For processes that start while the store is away: what it is like was tried out when the job began."""
+        return patiently(self.open, patience_seconds)

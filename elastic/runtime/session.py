@@ -24,6 +24,7 @@ def local_session(nodes: int = 4, *, spare_nodes: int = 4, **options: str) -> Sp
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
+        "spark.python.daemon.module": "elastic.runtime.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     }

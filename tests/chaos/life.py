@@ -59,19 +59,29 @@ class Life:
         """Seconds and replayed rows of every node that came back."""
         return [(seconds, rows) for seconds, rows in self.status.get("recoveries", ())]
 
-    def executors(self) -> list[int]:
+    def executors_with_nodes(self) -> list[int]:
+        """The JVMs of executors in whose Python processes there are nodes."""
         found = processes.descendants(self._process.pid)
-        return sorted(pid for pid, command in found.items() if _EXECUTOR in command)
+        executors = [pid for pid, command in found.items() if _EXECUTOR in command]
+        return [pid for pid in executors if processes.descendants(pid).keys() & set(self.nodes.values())]
 
     def wait_for(self, condition: Callable[[], bool], deadline: float) -> None:
         """Until something that it tells is so; `DriverEnded`, `TimeoutError`."""
+        ended = False
         with self._told:
             while not condition():
-                if not self._listener.is_alive():
-                    raise DriverEnded(f"the driver ended with {self._process.wait()}. It said: {self._said()}")
+                if ended:
+                    self.check()
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the driver did not get there in time. It said: {self._said()}")
+                # What it said before it ended is still to be heard: hence another look after that.
+                ended = self._process.poll() is not None
                 self._told.wait(1.0)
+
+    def check(self) -> None:
+        """`DriverEnded`, if it has."""
+        if self._process.poll() is not None:
+            raise DriverEnded(f"the driver ended with {self._process.returncode}. It said: {self._said()}")
 
     def finish(self, deadline: float) -> dict[str, Any]:
         """Let it take a few batches more and end; what it told in the end."""
@@ -81,7 +91,7 @@ class Life:
         self.wait_for(lambda: "finished" in self.facts, deadline)
         left = processes.descendants(self._process.pid)
         if self._process.wait(max(deadline - time.monotonic(), 1.0)):
-            raise DriverEnded(f"the driver ended with {self._process.returncode}. It said: {self._said()}")
+            self.check()
         processes.kill_left(left, _SETTLE_SECONDS)
         return dict(self.facts["finished"])
 
@@ -106,7 +116,8 @@ class Life:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._listener.join()
+        # The JVM and its Python processes write to the same place: it ends with the last of them.
+        self._listener.join(_SETTLE_SECONDS)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

@@ -99,7 +99,6 @@ class Run:
                 if self.life.kill_node(alive[chosen]):
                     self.outcome.kills += 1
                     return chosen
-            self.life.wait_for(lambda: True, self._deadline)
             self._pause(_LOOK_SECONDS)
 
     def kill_driver(self, *, jvm_too: bool) -> None:
@@ -109,12 +108,15 @@ class Run:
         self.start()
 
     def kill_executor(self) -> None:
-        found = [pid for pid in self.life.executors() if pid not in self._killed]
+        """Kill the JVM of an executor that hosts nodes, and so their processes."""
+        found: list[int] = []
+        while not found:
+            self._pause(_LOOK_SECONDS)
+            found = [pid for pid in self.life.executors_with_nodes() if pid not in self._killed]
         chosen = self.random.choice(found)
         self._killed.add(chosen)
-        if not processes.kill(chosen):
-            raise RuntimeError(f"executor {chosen} was gone already")
-        self.outcome.executors += 1
+        if processes.kill(chosen):
+            self.outcome.executors += 1
 
     def lose_store(self, seconds: float, *, brutally: bool = False) -> None:
         """Stop the S3 server and start it again."""
@@ -147,9 +149,10 @@ class Run:
         return outcome
 
     def close(self) -> None:
+        """End everything that is still there."""
+        processes.kill_left(self._left, 0.0)
         for life in self._lives:
             life.close()
-        processes.kill_left(self._left, 0.0)
 
     def _outputs(self) -> pa.Table:
         if self.settings.sink == "stream":
@@ -161,6 +164,7 @@ class Run:
 
     def _pause(self, seconds: float) -> None:
         time.sleep(seconds)
+        self.life.check()
         if time.monotonic() > self._deadline:
             raise TimeoutError("the run takes longer than it may")
 

@@ -48,12 +48,14 @@ class Intake:
         """For `foreachBatch`. Spark turns what is raised here into text, so the error itself is kept.
 
         The text must be short: Spark looks for something in it with a pattern that overflows its stack on a long one.
+        It looks for an interrupt, by the full name of Py4J's error: that is how it knows a stop from a failure.
         """
         try:
             self._take(frame, batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
             self.failure = error
-            raise BatchNotTaken(f"batch {batch}: {type(error).__name__}: {str(error)[:_TEXT_LENGTH]}") from None
+            kind = f"{type(error).__module__}.{type(error).__name__}"
+            raise BatchNotTaken(f"batch {batch}: {kind}: {str(error)[:_TEXT_LENGTH]}") from None
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         """A batch that counts already is Spark's repetition after a crash, and changes nothing."""

@@ -118,7 +118,7 @@ class _Partition:
 def _store(orders: Orders) -> Store:
     key = f"{orders.store.url} {json.dumps(orders.store.settings, sort_keys=True)}"
     if key not in _stores:
-        _stores[key] = orders.store.open()
+        _stores[key] = orders.store.open_patiently(orders.settings.store_patience_seconds)
     return _stores[key]
 
 

@@ -43,7 +43,8 @@ class NodeProcess:
     def __init__(self, spec: NodeSpecification) -> None:
         self._spec = spec
         settings = spec.settings
-        store, secret = spec.store.open(), spec.store.secret
+        # As long as a node may take to start; then it is another one's turn to wait.
+        store, secret = spec.store.open_patiently(settings.node_start_seconds), spec.store.secret
         log = InputLog(store, secret, spec.job, compression=settings.compression)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._leaving: str | None = None
