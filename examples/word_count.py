@@ -6,7 +6,6 @@
 Stop it with Ctrl-C and start it again: it goes on where it was.
 """
 
-import time
 from pathlib import Path
 
 import click
@@ -23,8 +22,8 @@ from elastic.operators import CountByKey
 @click.option("--store", default="build/word_count", type=click.Path(path_type=Path), help="where state and results go")
 @click.option("--nodes", default=2, help="how many nodes hold the counts")
 @click.option("--top", default=10, help="how many words to show")
-@click.option("--seconds", default=0.0, help="stop after that long; 0: run until Ctrl-C")
-def main(folder: Path | None, socket: str | None, store: Path, nodes: int, top: int, seconds: float) -> None:
+@click.option("--once", is_flag=True, help="stop when everything that is there now is counted")
+def main(folder: Path | None, socket: str | None, store: Path, nodes: int, top: int, once: bool) -> None:
     """Count the words of text files in FOLDER, or of lines from a socket."""
     spark = elastic.local_session(nodes)
     words = lines(spark, folder, socket).select(F.explode(F.split(F.lower("value"), r"\W+")).alias("word"))
@@ -37,7 +36,11 @@ def main(folder: Path | None, socket: str | None, store: Path, nodes: int, top: 
         store=store.absolute().as_uri(),
         sink="memory",
     ) as job:
-        show_until(job, top, seconds)
+        if once:
+            job.process_all_available()
+            show(best_of(job, top))
+        else:
+            show_changes(job, top)
 
 
 def lines(spark: SparkSession, folder: Path | None, socket: str | None) -> DataFrame:
@@ -49,17 +52,22 @@ def lines(spark: SparkSession, folder: Path | None, socket: str | None) -> DataF
     return spark.readStream.text(str(folder))
 
 
-def show_until(job: elastic.Job, top: int, seconds: float) -> None:
-    """Print the most frequent words whenever they change."""
-    started, shown = time.monotonic(), None
-    while not seconds or time.monotonic() - started < seconds:
-        if job.await_termination(1.0):
-            return
-        counts = {row["word"]: row["count"] for row in job.collected().to_pylist()}
-        best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:top]
-        if best != shown:
+def best_of(job: elastic.Job, top: int) -> list[tuple[str, int]]:
+    counts = {row["word"]: row["count"] for row in job.collected().to_pylist()}
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:top]
+
+
+def show(best: list[tuple[str, int]]) -> None:
+    click.echo("  ".join(f"{word} {count}" for word, count in best))
+
+
+def show_changes(job: elastic.Job, top: int) -> None:
+    """Print the most frequent words whenever they change, until the job ends or Ctrl-C."""
+    shown: list[tuple[str, int]] = []
+    while not job.await_termination(1.0):
+        if (best := best_of(job, top)) != shown:
+            show(best)
             shown = best
-            click.echo("  ".join(f"{word} {count}" for word, count in best))
 
 
 if __name__ == "__main__":

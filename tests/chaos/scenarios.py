@@ -93,7 +93,7 @@ class Scenario:
     faults: Callable[[Run], None]
     store: str = "file"  # or "minio"
     settings: Mapping[str, Any] | None = None
-    seconds: float = 300.0  # at most
+    seconds: float = 600.0  # at most; on two idle cores the longest takes about three minutes
 
     @property
     def title(self) -> str:

@@ -1,0 +1,37 @@
+"""Examples run as a newcomer would run them."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+TEXT = "the quick brown fox jumps over the lazy dog\nThe fox is quick, the dog is not\n"
+
+
+def test_word_count_counts_the_words_of_files_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "examples.word_count",
+        str(texts),
+        "--store",
+        str(tmp_path / "store"),
+        "--top",
+        "3",
+    ]
+    for number in (1, 2):
+        (texts / f"{number}.txt").write_text(TEXT)
+        ended = subprocess.run(  # noqa: S603
+            [*command, "--once"], cwd=ROOT, capture_output=True, text=True, timeout=180, check=True
+        )
+        words = Counter(re.findall(r"\w+", TEXT.lower()) * number)
+        best = sorted(words.items(), key=lambda item: (-item[1], item[0]))[:3]
+        assert "  ".join(f"{word} {count}" for word, count in best) == ended.stdout.splitlines()[-1]
