@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java minio-binary test unit spark fuzz simulate check format demo minio s3 bench-plan bench-storage bench-runtime soak clean
+.PHONY: help install java minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
 
 simulate: $(INSTALLED) ## 2,000 seeds of the simulated cluster; about a quarter of an hour
 	ELASTIC_SIMULATION_SEEDS=2000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
+
+chaos: $(INSTALLED) java minio-binary ## lose nodes, drivers, executors and the store; all counts must stay exact; half an hour
+	$(BIN)/python -m tests.chaos.campaign
 
 check: $(INSTALLED) ## lint, format, types, layers
 	$(BIN)/ruff check

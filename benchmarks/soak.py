@@ -31,7 +31,9 @@ class Sample(NamedTuple):
     driver_mb: float
     spark_mb: float
     nodes_mb: float
-    threads: float
+    driver_threads: float
+    spark_threads: float
+    node_threads: float
     files: float
     objects: float
     store_mb: float
@@ -41,7 +43,7 @@ class Sample(NamedTuple):
 def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
     status = job.status()
     nodes = [node.pid for node in status.nodes if node.pid]
-    driver, spark = Path("/proc/self"), _children_named("java")
+    driver, spark = Path("/proc/self"), _spark_processes()
     processes = [driver, *spark, *(Path(f"/proc/{pid}") for pid in nodes)]
     kept = [path.stat().st_size for path in store.rglob("*") if path.is_file()]
     return Sample(
@@ -49,7 +51,10 @@ def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
         _resident_mb([driver]),
         _resident_mb(spark),
         _resident_mb(Path(f"/proc/{pid}") for pid in nodes),
-        sum(len(list((process / "task").iterdir())) for process in processes),
+        *(
+            sum(len(list((p / "task").iterdir())) for p in kind)
+            for kind in ([driver], spark, processes[1 + len(spark) :])
+        ),
         sum(len(list((process / "fd").iterdir())) for process in processes),
         len(kept),
         sum(kept) / 1e6,
@@ -57,17 +62,10 @@ def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
     )
 
 
-def _children_named(name: str) -> list[Path]:
-    return [
-        process
-        for process in Path("/proc").iterdir()
-        if process.name.isdigit() and (process / "comm").read_text().strip() == name and _is_ours(process)
-    ]
-
-
-def _is_ours(process: Path) -> bool:
-    parents = Path("/proc/self/task").glob("*/children")
-    return process.name in " ".join(children.read_text() for children in parents).split()
+def _spark_processes() -> list[Path]:
+    """The children of this process: the JVM, while no other is started."""
+    children = " ".join(listed.read_text() for listed in Path("/proc/self/task").glob("*/children")).split()
+    return [Path("/proc") / pid for pid in children]
 
 
 def _resident_mb(processes: Iterable[Path]) -> float:
@@ -93,7 +91,9 @@ def picture(samples: list[Sample]) -> Path:
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.5), layout="constrained")
     minutes = [sample.minute for sample in samples]
     for panel, names in zip(
-        axes, (("driver_mb", "spark_mb", "nodes_mb"), ("threads", "files"), ("objects",)), strict=True
+        axes,
+        (("driver_mb", "spark_mb", "nodes_mb"), ("driver_threads", "spark_threads", "files"), ("objects",)),
+        strict=True,
     ):
         for name in names:
             panel.plot(minutes, [getattr(sample, name) for sample in samples], label=name)

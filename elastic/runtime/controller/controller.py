@@ -12,11 +12,24 @@ from elastic.errors import CheckpointMismatch, ElasticError, JobStopped, NoRoom
 from elastic.results import ResultLog
 from elastic.routing import Routing
 from elastic.runtime.controller.deeds import StoreDeeds
+from elastic.runtime.controller.moving import Moving
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.controller.recoveries import Recoveries
-from elastic.runtime.protocol import Applied, Coordinator, Failed, Joined, Position, Saved, commands, events
+from elastic.runtime.protocol import (
+    Applied,
+    Coordinator,
+    Failed,
+    Installed,
+    Joined,
+    Position,
+    Released,
+    Saved,
+    commands,
+    events,
+)
 from elastic.runtime.wire.failures import failure_from_json
 from elastic.settings import Settings
+from migration.live import MigrationRun
 from storage.errors import StorageError
 from storage.state import BatchTime, Collector, LogRef, Manifests
 
@@ -52,6 +65,7 @@ class Controller:
         self._parts = parts
         self._nodes = nodes
         self._coordinator = parts.coordinator
+        self._moving = Moving(parts.coordinator)
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._error: BaseException | None = None
@@ -68,9 +82,11 @@ class Controller:
         )
         self._execute: dict[type, Callable[[Any], None]] = {
             commands.StartNode: lambda command: nodes.start(command.node, command.incarnation),
+            commands.StopNode: lambda command: nodes.stop(command.node, command.incarnation),
             commands.Send: lambda command: nodes.send(command.node, command.incarnation, command.message),
             commands.CommitRound: self.deeds.commit_round,
             commands.CommitEpoch: self.deeds.commit_epoch,
+            commands.CommitRouting: self.deeds.commit_routing,
             commands.PublishResults: self.deeds.publish,
             commands.OpenLease: self.deeds.open_lease,
             commands.CommitStates: self.deeds.commit_states,
@@ -87,6 +103,8 @@ class Controller:
             joined=lambda document: self._events.put(Joined.from_json(document)),
             applied=lambda document: self._events.put(Applied.from_json(document)),
             saved=lambda document: self._events.put(Saved.from_json(document)),
+            released=lambda document: self._events.put(Released.from_json(document)),
+            installed=lambda document: self._events.put(Installed.from_json(document)),
             failed=lambda document: self._events.put(Failed.from_json(document)),
             caught_up=self.recoveries.caught_up,
             ended=lambda node, incarnation, why: self._events.put(events.NodeLost(node, incarnation, why)),
@@ -123,11 +141,11 @@ class Controller:
     def wait_for_room(self) -> None:
         """Until the nodes are not too far behind: this is what makes a fast source wait."""
         limit = self._parts.settings.max_batches_ahead
-        self._wait_for(lambda: self._coordinator.batches_ahead < limit)
+        self._wait_for(lambda: self._coordinator.batches.ahead < limit)
 
     def accept(self, batch: int, logs: tuple[LogRef, ...], time: BatchTime) -> None:
         """Make a logged batch count; returns when it does."""
-        self._wait_for(lambda: self._coordinator.is_between_batches)
+        self._wait_for(lambda: self._coordinator.batches.is_between)
         self._events.put(events.BatchLogged(batch, logs, time))
         self._wait_for(lambda: self._coordinator.newest >= Position(batch, 0))
 
@@ -141,17 +159,41 @@ class Controller:
             wanted = self._coordinator.published
         deadline = time.monotonic() + seconds
         while self._coordinator.manifest.low_water_mark < wanted:
-            before = self._coordinator.snapshots_ended
+            before = self._coordinator.snapshots.ended
             self._events.put(events.SnapshotDue())
             left = deadline - time.monotonic()
-            self._wait_for(lambda before=before: self._coordinator.snapshots_ended > before, left)  # type: ignore[misc]
+            self._wait_for(lambda before=before: self._coordinator.snapshots.ended > before, left)  # type: ignore[misc]
         return self._coordinator.manifest.low_water_mark
 
     def route(self) -> Route:
         with self._changed:
             serving = self._coordinator.serving()
             addresses = {node: address for node, address in self._nodes.addresses().items() if node in serving}
-            return Route(self._coordinator.routing, addresses)
+            return Route(self._coordinator.placement.route(), addresses)
+
+    def begin_migration(self, run: MigrationRun, lease: str) -> None:
+        """Move units as the run says; states on their way are stored under the lease. Returns at once."""
+        self._events.put(lambda: self._moving.begin(run, lease))
+
+    def wait_for_migration(self, run: MigrationRun, seconds: float | None = None) -> None:
+        self._wait_for(lambda: run.is_over or (run.is_paused and run.is_between), seconds)
+
+    def resume_migration(self) -> None:
+        self._events.put(self._moving.resume)
+
+    def add_node(self, node: str, seconds: float) -> None:
+        """Start one more node, without units; `NoRoom` if it does not come up, and then it is not wanted any more."""
+        self._events.put(events.NodeWanted(node))
+        try:
+            self._wait_for(lambda: node in self._coordinator.serving(), seconds)
+        except TimeoutError:
+            self.remove_node(node)
+            raise NoRoom(0, 1, seconds) from None
+
+    def remove_node(self, node: str) -> None:
+        """Let a node without units go; returns when it is told."""
+        self._events.put(events.NodeUnwanted(node))
+        self._wait_for(lambda: node not in self._coordinator.serving())
 
     def status(self) -> dict[str, Any]:
         with self._changed:
@@ -161,7 +203,7 @@ class Controller:
                 "last_batch": coordinator.newest.batch,
                 "applied_batch": coordinator.published,
                 "saved_batch": coordinator.manifest.low_water_mark,
-                "batches_ahead": coordinator.batches_ahead,
+                "batches_ahead": coordinator.batches.ahead,
                 "serving": sorted(coordinator.serving()),
                 "losses": self.recoveries.losses,
                 "recoveries": [recovery.to_json() for recovery in self.recoveries.done],
@@ -223,7 +265,7 @@ class Controller:
 
     def _decide(self, event: Any) -> list[commands.Command]:
         with self._changed:
-            decided = self._coordinator.handle(event)
+            decided = event() if callable(event) else self._moving.settle(self._coordinator.handle(event))
             if isinstance(event, events.NodeLost) and decided:
                 self.recoveries.lost(event.node, event.reason)
             self._changed.notify_all()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from elastic.results import ResultLog
-from elastic.routing import Routing
+from elastic.routing import IntervalRouting, Routing, routing_from_json
 from elastic.runtime.patience import patiently
 from elastic.runtime.protocol import commands, events
 from storage.errors import StorageError, StoreUnavailable
@@ -72,6 +72,18 @@ class StoreDeeds:
                 lambda: self._manifests.commit(lambda current: replace(current, epoch=current.epoch + 1))
             )
             self._post(events.EpochCommitted(manifest))
+
+        self._do("commit", deed)
+
+    def commit_routing(self, command: commands.CommitRouting) -> None:
+        def change(current: Manifest) -> Manifest:
+            routing = IntervalRouting(command.assignment, current.epoch + 1)
+            return replace(current, epoch=routing.epoch, assignment=routing.to_json())
+
+        def deed() -> None:
+            manifest = self._patiently(lambda: self._manifests.commit(change))
+            routing = routing_from_json(manifest.assignment)
+            self._post(events.RoutingCommitted(manifest, routing, command.assignment))
 
         self._do("commit", deed)
 

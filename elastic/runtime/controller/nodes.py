@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from elastic.runtime.controller.outbox import Outbox
-from elastic.runtime.protocol import Adopt, Apply, Snapshot
+from elastic.runtime.protocol import Adopt, Apply, Forget, Message, Release, Snapshot
 from elastic.runtime.wire import Endpoint, Peer, Refused
 
 _log = logging.getLogger(__name__)
-_MESSAGES = {Adopt: "adopt", Apply: "apply", Snapshot: "snapshot"}
+_MESSAGES = {Adopt: "adopt", Apply: "apply", Snapshot: "snapshot", Release: "release", Forget: "forget"}
 Heard = Callable[[dict[str, Any]], None]
 
 
@@ -56,7 +56,7 @@ class Nodes:
         node_timeout_seconds: float,
         node_start_seconds: float,
     ) -> None:
-        self.names = tuple(names)
+        self.names = tuple(names)  # at the start
         self._launcher = launcher
         self._host = host
         self._token = token
@@ -99,7 +99,17 @@ class Nodes:
         assert self._endpoint is not None  # noqa: S101 - for the type checker; listen comes first
         self._launcher.start(node, incarnation, self._endpoint.address, self._ended)
 
-    def send(self, node: str, incarnation: str, message: Adopt | Apply | Snapshot) -> None:
+    def stop(self, node: str, incarnation: str) -> None:
+        """Let a node leave, gracefully if it hears."""
+        with self._lock:
+            known = self._known.pop(node, None)
+        if known is not None and known.outbox is not None:
+            known.outbox.send("stop", {})
+            known.outbox.close_when_sent()
+        elif known is not None:
+            self._launcher.cancel(incarnation)
+
+    def send(self, node: str, incarnation: str, message: Message) -> None:
         with self._lock:
             known = self._known.get(node)
             if known is not None and known.incarnation == incarnation and known.outbox is not None:

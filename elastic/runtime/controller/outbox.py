@@ -19,11 +19,15 @@ class Outbox:
         self._node = node
         self._closing = threading.Event()
         self._queue: queue.SimpleQueue[tuple[str, dict[str, Any]] | None] = queue.SimpleQueue()
+        self._sent_before = 0
         self._thread = threading.Thread(target=self._send_all, name=f"outbox-{node}", daemon=True)
         self._thread.start()
 
     def send(self, kind: str, document: dict[str, Any]) -> None:
         self._queue.put((kind, document))
+
+    def close_when_sent(self) -> None:
+        self._queue.put(None)
 
     def close(self) -> None:
         self._closing.set()
@@ -33,11 +37,12 @@ class Outbox:
         while (message := self._queue.get()) is not None:
             while not self._closing.is_set() and not self._sent(*message):
                 self._closing.wait(_PAUSE_SECONDS)
+            self._sent_before += 1
         self.peer.close()
 
     def _sent(self, kind: str, document: dict[str, Any]) -> bool:
         try:
-            self.peer.call(kind, document)
+            self.peer.call("command", {"number": self._sent_before, "kind": kind, "message": document})
         except PeerUnavailable:
             return False
         except Refused as refused:

@@ -10,7 +10,7 @@ from elastic.runtime.protocol import Held
 from storage.errors import StoreUnavailable, TransferFailed
 from storage.state import StateManager, Unit
 
-Loaded = Callable[[int, Any], None]
+Loaded = Callable[[dict[int, Any]], None]
 
 
 class Loader:
@@ -30,7 +30,7 @@ class Loader:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="load")
 
     def load(self, units: Sequence[Held], loaded: Loaded) -> None:
-        """Call `loaded(slot, state)` for each; all at once, so that their replay reads every log object once."""
+        """Hand over all states by slot, None where there is none; at once, so that a replay reads the log once."""
         self._executor.submit(self._load, units, loaded)
 
     def close(self) -> None:
@@ -43,11 +43,7 @@ class Loader:
             self._on_failure(error)
             return
 
-        def hand_over() -> None:
-            for held in units:
-                loaded(held.slot, states.get(held.state.unit) if held.state else None)
-
-        self._post(hand_over)
+        self._post(lambda: loaded({held.slot: held.state and states[held.state.unit] for held in units}))
 
     def _states(self, units: Sequence[Held]) -> dict[Unit, Any]:
         transfer = self._manager.load_many(held.state for held in units if held.state)

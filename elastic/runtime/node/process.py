@@ -10,6 +10,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from elastic.errors import StateUnavailable
@@ -19,13 +20,26 @@ from elastic.runtime.node.fetching import Fetcher, Rows
 from elastic.runtime.node.heavy_keys import HeavyKeys
 from elastic.runtime.node.loading import Loader
 from elastic.runtime.node.outputs import Outputs
+from elastic.runtime.node.releasing import Releases
 from elastic.runtime.node.reports import Reports
 from elastic.runtime.node.saving import Snapshots
 from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.node.staging import Staging
 from elastic.runtime.node.writing import Writer
 from elastic.runtime.pipeline import runners
-from elastic.runtime.protocol import Adopt, Apply, Failed, Host, Joined, Snapshot, Work
+from elastic.runtime.protocol import (
+    Adopt,
+    Apply,
+    Failed,
+    Forget,
+    Host,
+    Installed,
+    Joined,
+    Release,
+    Snapshot,
+    Work,
+)
+from elastic.runtime.protocol.ordering import InOrder
 from elastic.runtime.wire import Endpoint, Peer, Refused
 from elastic.runtime.wire.addresses import own_host
 from elastic.runtime.wire.failures import failure_to_json
@@ -70,6 +84,14 @@ class NodeProcess:
         self._snapshots = Snapshots(
             self._host, self._manager, spec.routing, lambda saved: self._reports.send("saved", saved.to_json()), names
         )
+        self._releases = Releases(
+            self._host,
+            self._manager,
+            spec.routing,
+            lambda released: self._reports.send("released", released.to_json()),
+            names,
+            settings.store_patience_seconds,
+        )
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
         outputs = Outputs(spec.pipeline, spec.routing, log, results, spec.keeps_results)
         self._writer = Writer(outputs, self._reports, names, settings.store_patience_seconds, self._fail_later)
@@ -78,14 +100,20 @@ class NodeProcess:
             spec.host or own_host(spec.controller),
             spec.token,
             {
-                "adopt": lambda document: self._post(self._adopt, Adopt.from_json(document)),
-                "apply": lambda document: self._post(self._host.apply, Apply.from_json(document)),
-                "snapshot": lambda document: self._post(self._snapshots.begin, Snapshot.from_json(document)),
+                "command": self._command,
                 "lookup": self._lookup,
-                "stop": lambda _: self._leave("told to stop"),
             },
             self._staging.upload,
         )
+        self._commands: InOrder[Callable[[], object]] = InOrder()
+        self._handlers: dict[str, Callable[[dict[str, Any]], object]] = {
+            "adopt": lambda document: self._adopt(Adopt.from_json(document)),
+            "apply": lambda document: self._host.apply(Apply.from_json(document)),
+            "snapshot": lambda document: self._snapshots.begin(Snapshot.from_json(document)),
+            "release": lambda document: self._releases.begin(Release.from_json(document)),
+            "forget": lambda document: self._host.forget(Forget.from_json(document)),
+            "stop": lambda _: self._leave("told to stop"),
+        }
 
     def run(self) -> str:
         """Work until told to leave; why it left."""
@@ -116,7 +144,8 @@ class NodeProcess:
         if self._catching_up is not None and self._catching_up.is_over(self._host):
             self._reports.send("caught_up", self._catching_up.report(self._spec, self._host))
             self._catching_up = None
-        return self._snapshots.go_on(self._wake) or worked
+        released = self._releases.go_on(self._wake)
+        return self._snapshots.go_on(self._wake) or released or worked
 
     def _take_one(self, works: Sequence[Work]) -> bool:
         """The oldest and the newest step in turns: who repeats old steps must not keep the others waiting."""
@@ -140,7 +169,13 @@ class NodeProcess:
         held = self._host.adopt(message)
         if held:
             self._catching_up = CatchingUp(message, self._host)
-            self._loader.load(held, self._host.loaded)
+            self._loader.load(held, self._installed)
+
+    def _installed(self, states: dict[int, Any]) -> None:
+        for slot, state in states.items():
+            self._host.loaded(slot, state)
+        installed = Installed(self._spec.node, self._spec.incarnation, tuple(states))
+        self._reports.send("installed", installed.to_json())
 
     def _lookup(self, document: dict[str, Any]) -> Any:
         """In the working thread, between two steps."""
@@ -173,8 +208,15 @@ class NodeProcess:
             "heavy_keys": [] if self._heavy_keys is None else self._heavy_keys.to_json(),
         }
 
-    def _post(self, handle: Callable[[Any], None], message: Any) -> str:
-        self._inbox.put(lambda: handle(message))
+    def _command(self, document: dict[str, Any]) -> str:
+        """In the working thread, in the order in which it was sent."""
+
+        def hear() -> None:
+            handle = partial(self._handlers[document["kind"]], document["message"])
+            for command in self._commands.accept(document["number"], handle):
+                command()
+
+        self._inbox.put(hear)
         return "heard"
 
     def _wake(self) -> None:
@@ -203,6 +245,7 @@ class NodeProcess:
         self._reports.close()
         self._fetcher.close()
         self._loader.close()
+        self._releases.close()
         self._manager.close()
         self._controller.close()
         for runner in self._runners:

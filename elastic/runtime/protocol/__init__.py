@@ -6,7 +6,22 @@ store; a real cluster and a simulated one run the same two classes.
 
 from elastic.runtime.protocol.coordinator import Coordinator
 from elastic.runtime.protocol.host import Host, Work
-from elastic.runtime.protocol.messages import Adopt, Applied, Apply, Failed, Held, Joined, Saved, Snapshot, Unchanged
+from elastic.runtime.protocol.messages import (
+    Adopt,
+    Applied,
+    Apply,
+    Failed,
+    Forget,
+    Held,
+    Installed,
+    Joined,
+    Message,
+    Release,
+    Released,
+    Saved,
+    Snapshot,
+    Unchanged,
+)
 from elastic.runtime.protocol.steps import Position, Step, steps_of
 
 __all__ = [
@@ -15,10 +30,15 @@ __all__ = [
     "Apply",
     "Coordinator",
     "Failed",
+    "Forget",
     "Held",
     "Host",
+    "Installed",
     "Joined",
+    "Message",
     "Position",
+    "Release",
+    "Released",
     "Saved",
     "Snapshot",
     "Step",

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from elastic.results import ResultRef
-from elastic.runtime.protocol.messages import Adopt, Apply, Failed, Snapshot
+from elastic.runtime.protocol.messages import Failed, Message
+from migration import Ownership
+from migration.live.messages import LiveEvent
 from storage.state import BatchTime, LogRef, StateRef
 
 
@@ -16,12 +18,20 @@ class StartNode:
 
 
 @dataclass(frozen=True)
+class StopNode:
+    """Let a node that has no units leave."""
+
+    node: str
+    incarnation: str
+
+
+@dataclass(frozen=True)
 class Send:
     """Tell a node, again and again until it has heard or is lost."""
 
     node: str
     incarnation: str
-    message: Adopt | Apply | Snapshot
+    message: Message
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,20 @@ class CommitEpoch:
     """Answered by `EpochCommitted`."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class CommitRouting:
+    """Make an assignment count, in a new epoch; answered by `RoutingCommitted`."""
+
+    assignment: Ownership
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Something that concerns the migration under way, if there is one."""
+
+    event: LiveEvent
 
 
 @dataclass(frozen=True)
@@ -72,4 +96,16 @@ class FailJob:
     failure: Failed
 
 
-Command = StartNode | Send | CommitRound | CommitEpoch | PublishResults | OpenLease | CommitStates | FailJob
+Command = (
+    StartNode
+    | StopNode
+    | Send
+    | CommitRound
+    | CommitEpoch
+    | CommitRouting
+    | Tell
+    | PublishResults
+    | OpenLease
+    | CommitStates
+    | FailJob
+)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from elastic.routing import Routing
+from migration import Ownership
+from migration.live import HandOver
 from storage.state import BatchTime, LogRef, Manifest
 
 
@@ -12,6 +15,28 @@ class NodeLost:
     node: str
     incarnation: str
     reason: str
+
+
+@dataclass(frozen=True)
+class NodeWanted:
+    """One more node is to be started; it gets units when they are moved to it."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class NodeUnwanted:
+    """A node that has no units is to leave."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class MoveAsked:
+    """A hand-over begins; the source stores states under the lease."""
+
+    hand_over: HandOver
+    lease: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +65,15 @@ class EpochCommitted:
     """A new epoch counts: whoever joined may be given units."""
 
     manifest: Manifest
+
+
+@dataclass(frozen=True)
+class RoutingCommitted:
+    """A new assignment counts, in a new epoch."""
+
+    manifest: Manifest
+    routing: Routing
+    assignment: Ownership
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from elastic.operators.execution import StageRunner, StepOutput
 from elastic.operators.moment import Moment
 from elastic.results import SLOT
 from elastic.routing.slots import stage_of, task_of_slot
-from elastic.runtime.protocol.messages import Adopt, Apply, Held, Snapshot, Unchanged
+from elastic.runtime.protocol.messages import Adopt, Apply, Forget, Held, Release, Snapshot, Unchanged
 from elastic.runtime.protocol.statistics import UnitStatistics
 from elastic.runtime.protocol.steps import Position, Step, end_of
 
@@ -32,11 +32,21 @@ class _Unit:
     complete: bool  # whether that step ended its batch
     changed: int  # the last batch that may have changed the state
     reported: Position
+    epoch: int  # in which it came here
+    last_batch: int | None = None  # if it leaves: the batch after which it stops
     state: UnitState | None = None
     measured: int = -2  # the value of `changed` when the size was measured last
     statistics: UnitStatistics = field(default_factory=UnitStatistics)
 
+    @property
+    def is_released(self) -> bool:
+        """It has stopped, and is kept for the case that its new node does not get it."""
+        stopped = self.last_batch is not None and self.complete and self.position.batch >= self.last_batch
+        return stopped and self.state is not None
+
     def can_take(self, step: Step) -> bool:
+        if self.is_released:
+            return False
         if self.complete:
             return step.position == (self.position.batch + 1, 0)
         return step.position == (self.position.batch, self.position.round + 1)
@@ -84,10 +94,10 @@ class Host:
     def adopt(self, message: Adopt) -> tuple[Held, ...]:
         """Units to load now; those that are here already are not loaded again."""
         self.epoch = max(self.epoch, message.epoch)
-        new = tuple(unit for unit in message.units if unit.slot not in self._units)
+        new = tuple(held for held in message.units if self._is_new(held.slot, message.epoch))
         for held in new:
             changed = held.state.batch if held.state else -1
-            self._units[held.slot] = _Unit(held.slot, end_of(held.through), True, changed, held.reported)
+            self._units[held.slot] = _Unit(held.slot, end_of(held.through), True, changed, held.reported, message.epoch)
         self._steps.update((step.position, step) for step in message.steps)
         self._forget_steps()
         return new
@@ -99,9 +109,43 @@ class Host:
             runner = self._runners[stage_of(slot)]
             unit.state = runner.new_state() if saved is None else runner.restore(saved)
 
+    def _is_new(self, slot: int, epoch: int) -> bool:
+        """A unit that was released comes back in a later epoch."""
+        unit = self._units.get(slot)
+        return unit is None or (unit.last_batch is not None and epoch > unit.epoch)
+
+    def release(self, message: Release) -> tuple[int, ...]:
+        """Units that stop, all after the same batch; those that came after this was said stay.
+
+        After the same one, because a batch with several rounds ends for nobody before it ends for all: one unit that
+        stopped before a batch would keep another one in it, and both would wait for each other.
+        """
+        self.epoch = max(self.epoch, message.epoch)
+        units = [self._units[slot] for slot in message.slots if slot in self._units]
+        leaving = [unit for unit in units if unit.epoch <= message.epoch]
+        for unit in leaving:
+            unit.last_batch = max(other.position.batch for other in leaving)
+            unit.epoch = message.epoch
+        return tuple(unit.slot for unit in leaving)
+
+    def capture_released(self, slot: int) -> Capture | None:
+        """The state of a unit that has stopped; None while it has not."""
+        unit = self._units.get(slot)
+        if unit is None or not unit.is_released or unit.state is None:
+            return None
+        return Capture(slot, self._runners[stage_of(slot)].capture(unit.state), unit.position.batch)
+
+    def forget(self, message: Forget) -> None:
+        for slot in message.slots:
+            unit = self._units.get(slot)
+            if unit is not None and unit.last_batch is not None and unit.epoch <= message.epoch:
+                del self._units[slot]
+        self._forget_steps()
+
     def apply(self, message: Apply) -> None:
         self.epoch = max(self.epoch, message.epoch)
-        if any(unit.position < message.step.position for unit in self._units.values()) or not self._units:
+        working = self._working()
+        if not working or any(unit.position < message.step.position for unit in working):
             self._steps[message.step.position] = message.step
 
     def works(self) -> list[Work]:
@@ -153,7 +197,7 @@ class Host:
 
     def is_past(self, position: Position) -> bool:
         """Whether every unit has its state and has taken the step at that position."""
-        return all(unit.state is not None and unit.position >= position for unit in self._units.values())
+        return all(unit.state is not None and unit.position >= position for unit in self._working())
 
     @property
     def loading(self) -> int:
@@ -170,7 +214,7 @@ class Host:
 
     def done_batch(self) -> int:
         """The newest batch that all units here have left behind."""
-        return min((unit.position.batch - (not unit.complete) for unit in self._units.values()), default=-1)
+        return min((unit.position.batch - (not unit.complete) for unit in self._working()), default=-1)
 
     def lookup(self, slot: int, key: tuple[Any, ...]) -> Any:
         """What the operator says about a key; `StateUnavailable` while the unit is elsewhere or behind."""
@@ -190,8 +234,13 @@ class Host:
                 unit.statistics.state_bytes = self._runners[stage_of(unit.slot)].size(unit.state)
 
     def _next_step(self, unit: _Unit) -> Step | None:
+        if unit.is_released:
+            return None
         batch, round_ = unit.position
         return self._steps.get(Position(batch + 1, 0) if unit.complete else Position(batch, round_ + 1))
+
+    def _working(self) -> list[_Unit]:
+        return [unit for unit in self._units.values() if not unit.is_released]
 
     def _can_take(self, slot: int, step: Step) -> bool:
         unit = self._units.get(slot)
@@ -243,8 +292,8 @@ class Host:
 
     def _forget_steps(self) -> None:
         """Steps that all units here have taken. A node without units keeps what it hears: an adoption is on its way."""
-        if self._units:
-            oldest = min(unit.position for unit in self._units.values())
+        if working := self._working():
+            oldest = min(unit.position for unit in working)
             for position in [position for position in self._steps if position <= oldest]:
                 del self._steps[position]
 

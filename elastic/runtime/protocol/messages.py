@@ -1,8 +1,9 @@
 """What controller and nodes tell each other. Commands are imperative, reports are in the past tense.
 
 Every message may arrive late, twice or in another order than it was sent; none may be lost while both ends live (the
-sender repeats it until it is acknowledged). Reports name the *incarnation* of their node: one life of one process. The
-controller listens only to the incarnation it gave the units to, so a process that was taken for dead can do no harm.
+sender repeats it until it is acknowledged). Commands are numbered, and a node takes them in order (see `ordering`).
+Reports name the *incarnation* of their node: one life of one process. The controller listens only to the incarnation it
+gave the units to, so a process that was taken for dead can do no harm.
 """
 
 from dataclasses import dataclass
@@ -86,6 +87,40 @@ class Snapshot:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         return cls(document["epoch"], document["lease"], dict(document["saved"]))
+
+
+@dataclass(frozen=True)
+class Release:
+    """Stop these units at the end of their batch, store their states under the lease, and keep them until told."""
+
+    epoch: int
+    slots: tuple[int, ...]
+    lease: str
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        return cls(document["epoch"], tuple(document["slots"]), document["lease"])
+
+
+@dataclass(frozen=True)
+class Forget:
+    """These released units work elsewhere now."""
+
+    epoch: int
+    slots: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        return cls(document["epoch"], tuple(document["slots"]))
+
+
+Message = Adopt | Apply | Snapshot | Release | Forget
 
 
 @dataclass(frozen=True)
@@ -174,6 +209,38 @@ class Saved:
         states = tuple(map(StateRef.from_json, document["states"]))
         unchanged = tuple(Unchanged(*unit) for unit in document["unchanged"])
         return cls(**{**document, "states": states, "unchanged": unchanged})
+
+
+@dataclass(frozen=True)
+class Released:
+    """The answer to `Release`: the states as they were stored, one for every unit."""
+
+    node: str
+    incarnation: str
+    states: tuple[StateRef, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "states": [ref.to_json() for ref in self.states]}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        return cls(**{**document, "states": tuple(map(StateRef.from_json, document["states"]))})
+
+
+@dataclass(frozen=True)
+class Installed:
+    """These adopted units have their states, and work."""
+
+    node: str
+    incarnation: str
+    slots: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        return cls(document["node"], document["incarnation"], tuple(document["slots"]))
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,24 @@
 """One stage's results for Spark: planned once, read by any number of tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from elastic.results import ResultRef
+from elastic.results import ResultLog, ResultRef
+from elastic.runtime.patience import patiently
 from elastic.runtime.sources.access import Access
 from elastic.runtime.sources.tables import as_spark_expects, shared_out
 
 _AT_ONCE = 8  # requests of one planner or task
+PATIENCE_SECONDS = 600.0  # as a job has by default: a query should not end before the job that it reads
+
+Answer = TypeVar("Answer")
 
 
 class ResultsPartition(InputPartition):
@@ -32,10 +37,14 @@ class StageResults:
     stage: str
     schema: StructType
 
+    def asked(self, question: Callable[[ResultLog], Answer]) -> Answer:
+        """What the log answers, as soon as the store does."""
+        return patiently(lambda: question(self.access.log()), PATIENCE_SECONDS)
+
     def partitions(self, batches: range) -> list[ResultsPartition]:
         """The objects of these batches, shared out; costs one small request for each batch not seen before."""
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="plan") as executor:
-            indexes = list(executor.map(self.access.log().index, batches))
+            indexes = list(executor.map(lambda batch: self.asked(lambda log: log.index(batch)), batches))
         return [ResultsPartition(share) for share in shared_out(ref for index in indexes for ref in index.refs)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -49,4 +58,4 @@ class StageResults:
                     yield from as_spark_expects(rows, self.schema)
 
     def _rows(self, refs: list[ResultRef]) -> pa.Table | None:
-        return self.access.log().read_objects(refs, self.stage)
+        return self.asked(lambda log: log.read_objects(refs, self.stage))

@@ -15,8 +15,9 @@ from pyspark.sql.types import StructType
 from elastic.errors import InvalidSetting, ResultsExpired
 from elastic.results import chosen_stage, result_schemas
 from elastic.results.errors import OtherResults
+from elastic.runtime.patience import patiently
 from elastic.runtime.sources.access import Access, positive
-from elastic.runtime.sources.reading import ResultsPartition, StageResults
+from elastic.runtime.sources.reading import PATIENCE_SECONDS, ResultsPartition, StageResults
 from elastic.runtime.sources.tables import spark_schema
 
 _OPTIONS = ("stage", "startingBatch", "maxBatchesPerTrigger")
@@ -47,8 +48,9 @@ class ResultsSource(DataSource):
         return Access.of(self.options, _OPTIONS, self.secret_bytes)
 
     def _results(self, schema: StructType) -> StageResults:
+        """Spark asks for it again in every batch, in a process that may have to open the store first."""
         access = self._access()
-        schemas = result_schemas(access.store(), access.secret, access.job)
+        schemas = patiently(lambda: result_schemas(access.store(), access.secret, access.job), PATIENCE_SECONDS)
         return StageResults(access, chosen_stage(schemas, self.options.get("stage")), schema)
 
 
@@ -60,7 +62,7 @@ class ResultsReader(DataSourceReader):
         self._starting = starting
 
     def partitions(self) -> list[ResultsPartition]:
-        published = self._results.access.log().published()
+        published = self._results.asked(lambda log: log.published())
         return self._results.partitions(range(_first(published, self._starting), published.stop))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -78,18 +80,18 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: int | None = None  # where a query that reads only what is there now must end
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
-        return self._offset(_first(self._results.access.log().published(), self._starting))
+        return self._offset(_first(self._results.asked(lambda log: log.published()), self._starting))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         # Spark knows no limit in batches, and hands the limit back as it is: a batch counts as a file.
         return ReadAllAvailable() if self._most_batches is None else ReadMaxFiles(self._most_batches)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._last = self._results.access.log().published().stop
+        self._last = self._results.asked(lambda log: log.published()).stop
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begin = self._position(start)
-        published = self._results.access.log().published(since=begin - 1)
+        published = self._results.asked(lambda log: log.published(since=begin - 1))
         end = published.stop if self._last is None else min(published.stop, self._last)
         if isinstance(limit, ReadMaxFiles):
             end = min(end, begin + limit.max_files)
@@ -117,7 +119,7 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _found(self) -> str:
         if self._identity is None:
-            self._identity = self._results.access.log().identity()
+            self._identity = self._results.asked(lambda log: log.identity())
         return self._identity
 
 

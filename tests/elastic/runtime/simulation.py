@@ -5,7 +5,7 @@ answer; processes that were replaced go on talking. Every seed is one story, and
 """
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,15 +14,21 @@ import pyarrow as pa
 
 import storage
 from elastic.results import Description, ResultLog
-from elastic.routing import IntervalRouting, key_hash, split
+from elastic.routing import IntervalRouting, key_hash, routing_from_json, split
+from elastic.runtime.controller.moving import Moving
 from elastic.runtime.node.outputs import Outputs
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import (
     Adopt,
     Apply,
     Coordinator,
+    Forget,
     Host,
+    Installed,
     Joined,
+    Message,
+    Release,
+    Released,
     Saved,
     Snapshot,
     Unchanged,
@@ -30,7 +36,9 @@ from elastic.runtime.protocol import (
     events,
 )
 from elastic.runtime.protocol.host import Capture, Taken
-from migration import Assignment
+from elastic.runtime.protocol.ordering import InOrder
+from migration import Assignment, ScatteredAssignment, Workload, moves_between
+from migration.live import MigrationRun
 from storage import Secret
 from storage.state import (
     BatchTime,
@@ -59,6 +67,7 @@ class Faults:
     duplicate: float = 0.1
     collect: float = 0.02
     snapshot: float = 0.05
+    migration: float = 0.0
     stage: float = 0.7  # that a slice reaches its node before the commit
 
 
@@ -71,12 +80,14 @@ class Node:
     host: Host
     outputs: Outputs
     to_write: deque[Taken] = field(default_factory=deque)
-    staged: dict[str, dict[int, pa.Table]] = field(default_factory=dict)
+    staged: dict[str, tuple[set[int], dict[int, pa.Table]]] = field(default_factory=dict)  # what it covers, rows
     snapshot: Snapshot | None = None
     captured: list[Capture] = field(default_factory=list)
     saved: list[StateRef] = field(default_factory=list)
     unchanged: list[Unchanged] = field(default_factory=list)
+    releases: list[tuple[str, list[int], list[StateRef]]] = field(default_factory=list)  # lease, left, stored
     alive: bool = True
+    commands: InOrder[Message] = field(default_factory=InOrder)
 
 
 class World:
@@ -88,6 +99,7 @@ class World:
         self.random = random.Random(seed)  # noqa: S311 - the world is unkind, not secret
         self.story: list[tuple[Any, ...]] = []
         self.crashes = 0
+        self.migrations = 0
         self._pipeline = pipeline
         self._batches = batches
         self._faults = faults
@@ -96,6 +108,7 @@ class World:
         self._states = StateManager(self._store, SECRET, JOB, threads=1)
         self._routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
         self._nodes: list[Node] = []
+        self._numbers: Counter[str] = Counter()  # of commands sent, by incarnation
         self._actions: list[Callable[[], None]] = []
         self._spark_committed = -1
         self._begin_controller()
@@ -109,6 +122,9 @@ class World:
         for step in range(limit):
             if self._coordinator.published == len(self._batches) - 1 and not self._busy():
                 return
+            if step == limit // 2:
+                self._faults = replace(self._faults, migration=0.0)
+                self._execute(self._moving.resume())
             kind = self.random.random()
             if step < limit // 2 and kind < self._faults.controller_crash:
                 self._crash_controller()
@@ -123,7 +139,9 @@ class World:
         found = {}
         for node in self._counting():
             for slot, unit in node.host._units.items():
-                found[slot] = unit.state
+                if not unit.is_released:
+                    assert slot not in found, f"slot {slot} works on two nodes"
+                    found[slot] = unit.state
         return found
 
     # The controller and its lives.
@@ -136,8 +154,12 @@ class World:
         manifest = self._manifests.recover(first=Manifest.first(units, self._routing.to_json()))
         self._results = ResultLog(self._store, SECRET, JOB)
         published = max(self._results.published(), default=-1)
-        names = self._routing.assignment.nodes
-        self._coordinator = Coordinator(manifest, self._routing, published, emitting(self._pipeline), names)
+        routing = routing_from_json(manifest.assignment)
+        assert isinstance(routing, IntervalRouting)
+        names = routing.assignment.nodes
+        self._coordinator = Coordinator(manifest, routing, published, emitting(self._pipeline), names)
+        self._moving = Moving(self._coordinator)
+        self._move_lease: Lease | None = None
         self._lease: Lease | None = None
         self._sent_batch: int | None = None
         self._tell(f"controller begins: {manifest.last_batch=} {manifest.open_round=} {published=}")
@@ -156,7 +178,7 @@ class World:
         self._begin_controller()
 
     def _hear(self, event: Any) -> None:
-        self._execute(self._coordinator.handle(event))
+        self._execute(self._moving.settle(self._coordinator.handle(event)))
 
     def _execute(self, decided: list[Any]) -> None:
         for command in decided:
@@ -174,10 +196,14 @@ class World:
         self._later(join)
 
     def _do_Send(self, command: commands.Send) -> None:  # noqa: N802
+        number = self._numbers[command.incarnation]
+        self._numbers[command.incarnation] += 1
+
         def arrive() -> None:
             for node in self._nodes:
                 if node.incarnation == command.incarnation and node.alive:
-                    self._receive(node, command.message)
+                    for message in node.commands.accept(number, command.message):
+                        self._receive(node, message)
 
         self._later(arrive)
         if self.random.random() < self._faults.duplicate:
@@ -236,9 +262,68 @@ class World:
 
         self._later(commit, writes=True)
 
+    def _do_StopNode(self, command: commands.StopNode) -> None:  # noqa: N802
+        def stop() -> None:
+            for node in self._nodes:
+                if node.incarnation == command.incarnation:
+                    node.alive = False
+
+        self._later(stop)
+
+    def _do_CommitRouting(self, command: commands.CommitRouting) -> None:  # noqa: N802
+        def change(current: Manifest) -> Manifest:
+            routing = IntervalRouting(command.assignment, current.epoch + 1)
+            return replace(current, epoch=routing.epoch, assignment=routing.to_json())
+
+        def commit() -> None:
+            manifest = self._manifests.commit(change)
+            routing = routing_from_json(manifest.assignment)
+            self._answer(events.RoutingCommitted(manifest, routing, command.assignment))
+
+        self._later(commit, writes=True)
+
+    # Migrations.
+
+    def _migrate(self) -> None:
+        """Begin one to a random assignment, or pause, resume, cancel or end the one that there is."""
+        run = self._moving.run
+        if run is not None and not run.is_over:
+            self._control(run)
+            return
+        if self._move_lease is not None:
+            self._move_lease.close()
+            self._move_lease = None
+        routing = self._coordinator.placement.committed
+        assert isinstance(routing, IntervalRouting)
+        for node in sorted(set(self._coordinator.alive()) - set(routing.assignment.owners)):
+            self._hear(events.NodeUnwanted(node))
+        nodes = [f"node-{number}" for number in range(1, self.random.choice([2, 3, 4, 5]))]
+        owners = [self.random.choice(nodes) for _ in range(routing.assignment.tasks)]
+        target = ScatteredAssignment.of_owners(owners, nodes)
+        for node in nodes:
+            self._hear(events.NodeWanted(node))
+        workload = Workload([1.0] * len(owners), [1.0] * len(owners))
+        moves = moves_between(routing.assignment, target, workload)
+        size = self.random.choice([1, 2, 8])
+        minis = [moves[start : start + size] for start in range(0, len(moves), size)]
+        self._move_lease = self._manifests.leases.open("migration")
+        self._tell("a migration begins:", moves)
+        self.migrations += 1
+        begun = MigrationRun(routing.assignment, target, minis)
+        self._execute(self._moving.begin(begun, self._move_lease.id))
+
+    def _control(self, run: MigrationRun) -> None:
+        kind = self.random.random()
+        if kind < 0.1:
+            run.cancel()
+        elif kind < 0.3:
+            run.pause()
+        else:
+            self._execute(self._moving.resume())
+
     # Nodes.
 
-    def _receive(self, node: Node, message: Adopt | Apply | Snapshot) -> None:
+    def _receive(self, node: Node, message: Message) -> None:
         self._tell(node.incarnation, "hears", message)
         if isinstance(message, Adopt):
             held = node.host.adopt(message)
@@ -247,15 +332,22 @@ class World:
                 if node.alive:
                     for unit in held:
                         node.host.loaded(unit.slot, self._states.load(unit.state).state if unit.state else None)
+                    self._deliver(Installed(node.name, node.incarnation, tuple(unit.slot for unit in held)))
 
             self._later(load)
         elif isinstance(message, Apply):
             node.host.apply(message)
+        elif isinstance(message, Release):
+            if slots := node.host.release(message):
+                node.releases.append((message.lease, list(slots), []))
+        elif isinstance(message, Forget):
+            node.host.forget(message)
         elif node.host.begin_snapshot(message):
             node.snapshot, node.captured, node.saved, node.unchanged = message, [], [], []
 
     def _work(self, node: Node) -> bool:
-        choices = [kind for kind in (self._take, self._write, self._capture, self._save) if kind(node, try_only=True)]
+        kinds = (self._take, self._write, self._capture, self._save, self._release)
+        choices = [kind for kind in kinds if kind(node, try_only=True)]
         if not choices:
             return False
         self.random.choice(choices)(node)
@@ -268,8 +360,8 @@ class World:
         work = self.random.choice(works)
         rows: dict[int, list[pa.Table]] = {}
         for ref in work.step.logs:
-            slices = node.staged.get(ref.nonce)
-            if slices is None:
+            covered, slices = node.staged.get(ref.nonce, (set(), {}))
+            if not covered.issuperset(work.slots):
                 slices = self._log.read(ref, work.slots)
             for slot in work.slots:
                 if slot in slices:
@@ -314,6 +406,23 @@ class World:
             node.saved.append(self._states.save(item.unit, item.state, batch=item.batch, lease=node.snapshot.lease))
         return True
 
+    def _release(self, node: Node, try_only: bool = False) -> bool:
+        """Store one state that has stopped, or report that all have."""
+        if try_only or not node.releases:
+            return bool(node.releases)
+        release = self.random.choice(node.releases)
+        lease, left, stored = release
+        for slot in left:
+            if (captured := node.host.capture_released(slot)) is not None:
+                left.remove(slot)
+                unit = self._routing.unit(slot)
+                stored.append(self._states.save(unit, captured.state, batch=captured.batch, lease=lease))
+                return True
+        if not left:
+            node.releases.remove(release)
+            self._deliver(Released(node.name, node.incarnation, tuple(stored)))
+        return True
+
     def _crash_node(self) -> None:
         living = [node for node in self._nodes if node.alive]
         if not living:
@@ -337,8 +446,8 @@ class World:
             return
         if (
             self._sent_batch == batch
-            or self._coordinator.batches_ahead >= 3
-            or not self._coordinator.is_between_batches
+            or self._coordinator.batches.ahead >= 3
+            or not self._coordinator.batches.is_between
         ):
             return
         self._sent_batch = batch
@@ -352,10 +461,12 @@ class World:
         if self.random.random() < self._faults.duplicate:
             self._log.append(batch, partition, parts.slices())  # an attempt that Spark gave up on
         ref = self._log.append(batch, partition, parts.slices())
-        mine = parts.for_node(self._routing)
+        route = self._coordinator.placement.route()
+        mine = parts.for_node(route)
         for node in self._counting():
             if self.random.random() < self._faults.stage:
-                node.staged[ref.nonce] = mine[node.name].slices() if node.name in mine else {}
+                covered = {slot for slot in route.slots(0) if node.name in route.owners(slot)}
+                node.staged[ref.nonce] = (covered, mine[node.name].slices() if node.name in mine else {})
         return ref
 
     # Time.
@@ -367,6 +478,8 @@ class World:
             self._hear(events.SnapshotDue())
         elif kind < self._faults.snapshot + self._faults.collect:
             Collector(self._store, SECRET, JOB).collect()
+        elif kind < self._faults.snapshot + self._faults.collect + self._faults.migration:
+            self._migrate()
         elif kind < 0.3:
             self._send_batch()
         elif kind < 0.6 and (living := [node for node in self._nodes if node.alive]):
@@ -376,9 +489,11 @@ class World:
             action()
 
     def _busy(self) -> bool:
-        """Whether a unit is missing, or behind."""
+        """Whether a unit is missing, behind, or on its way."""
+        if self._moving.run is not None and not self._moving.run.is_over:
+            return True
         newest = self._coordinator.newest
-        held = [slot for node in self._counting() if node.host.is_past(newest) for slot in node.host.slots()]
+        held = [unit.slot for node in self._counting() if node.host.is_past(newest) for unit in node.host._working()]
         stages = range(len(self._pipeline.stages))
         return sorted(held) != sorted(slot for stage in stages for slot in self._routing.slots(stage))
 

@@ -158,11 +158,12 @@ def published(world: World, pipeline: Description, batches: int) -> Counter[str]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_results_and_states_are_those_of_one_undisturbed_process(name: str) -> None:
+@pytest.mark.parametrize("faults", [Faults(), Faults(migration=0.05)], ids=["crashes", "crashes and migrations"])
+def test_results_and_states_are_those_of_one_undisturbed_process(name: str, faults: Faults) -> None:
     pipeline = pipeline_of(PIPELINES[name])
-    for seed in range(SEEDS // len(PIPELINES)):
+    for seed in range(SEEDS // len(PIPELINES) // 2):
         batches = batches_of(seed)
-        world = World(seed, pipeline, batches, nodes=1 + seed % 3, faults=Faults())
+        world = World(seed, pipeline, batches, nodes=1 + seed % 3, faults=faults)
         try:
             world.run()
             results, states = undisturbed(pipeline, batches)

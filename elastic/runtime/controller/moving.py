@@ -1,0 +1,46 @@
+"""The migration under way: a pure run, and between it and the coordinator a loop that decides nothing."""
+
+from typing import Any
+
+from elastic.runtime.protocol import Coordinator, commands, events
+from elastic.runtime.protocol.commands import Command
+from migration.live import MigrationRun, ReleaseState
+
+
+class Moving:
+    """Passes on what the coordinator tells to the run, and what the run wants to the coordinator."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._run: MigrationRun | None = None
+        self._lease = ""
+
+    @property
+    def run(self) -> MigrationRun | None:
+        return self._run
+
+    def begin(self, run: MigrationRun, lease: str) -> list[Command]:
+        self._run, self._lease = run, lease
+        return self._carried_out(run.start())
+
+    def resume(self) -> list[Command]:
+        return [] if self._run is None else self._carried_out(self._run.resume())
+
+    def settle(self, decided: list[Command]) -> list[Command]:
+        """What is left to do for the cluster, when all that concerns the migration was passed on."""
+        left: list[Command] = []
+        waiting = list(decided)
+        while waiting:
+            command = waiting.pop(0)
+            if not isinstance(command, commands.Tell):
+                left.append(command)
+            elif self._run is not None and not self._run.is_over:
+                waiting += self._carried_out(self._run.handle(command.event), settle=False)
+        return left
+
+    def _carried_out(self, wanted: list[Any], settle: bool = True) -> list[Command]:
+        decided: list[Command] = []
+        for command in wanted:
+            event = events.MoveAsked(command.hand_over, self._lease) if isinstance(command, ReleaseState) else command
+            decided += self._coordinator.handle(event)
+        return self.settle(decided) if settle else decided

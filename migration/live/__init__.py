@@ -1,0 +1,37 @@
+"""Moving state while the stream runs: the protocol of one hand-over as a table, and a migration as a list of them.
+
+No I/O: events in, commands out. Who carries the commands out, a real cluster or a simulated one, tells what happened.
+"""
+
+from migration.live.messages import (
+    AssignmentCommitted,
+    CommitAssignment,
+    ForgetState,
+    HandOver,
+    InstallState,
+    NodeLost,
+    ReleaseState,
+    StateInstalled,
+    StateReleased,
+)
+from migration.live.run import MigrationRun, Progress
+from migration.live.table import TABLE, Event, IllegalEvent, Phase, next_phase
+
+__all__ = [
+    "TABLE",
+    "AssignmentCommitted",
+    "CommitAssignment",
+    "Event",
+    "ForgetState",
+    "HandOver",
+    "IllegalEvent",
+    "InstallState",
+    "MigrationRun",
+    "NodeLost",
+    "Phase",
+    "Progress",
+    "ReleaseState",
+    "StateInstalled",
+    "StateReleased",
+    "next_phase",
+]

@@ -1,0 +1,193 @@
+"""A migration: mini-migrations one after the other, each a set of hand-overs that end together."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from migration.live.messages import (
+    AssignmentCommitted,
+    Command,
+    CommitAssignment,
+    ForgetState,
+    HandOver,
+    InstallState,
+    LiveEvent,
+    NodeLost,
+    ReleaseState,
+    StateInstalled,
+    StateReleased,
+)
+from migration.live.table import Action, Event, Phase, next_phase
+from migration.model import Move, Ownership, after_moves
+
+_COMMANDS: Mapping[Action, Callable[[HandOver], Command]] = {
+    Action.RELEASE: ReleaseState,
+    Action.INSTALL: InstallState,
+    Action.FORGET: ForgetState,
+}
+
+
+class Progress(NamedTuple):
+    """How far a migration is. Sizes are the plan's; `stored_bytes` is what states really took."""
+
+    mini_migrations_done: int
+    mini_migrations: int
+    tasks_done: int
+    tasks: int
+    size_done: float
+    size: float
+    stored_bytes: int
+
+
+@dataclass
+class _Ongoing:
+    """One hand-over of the mini-migration under way."""
+
+    hand_over: HandOver
+    phase: Phase = Phase.PLANNED
+    left: set[int] = field(default_factory=set)  # tasks whose state is not installed
+
+
+class MigrationRun:
+    """One migration from its start to its end. `handle` never blocks; calls must not overlap.
+
+    A pause, or a cancellation, takes effect between two mini-migrations: what has begun is brought to its end.
+    """
+
+    def __init__(self, current: Ownership, target: Ownership, mini_migrations: Iterable[Sequence[Move]]) -> None:
+        self.assignment = current
+        self.target = target
+        self.story: list[str] = []
+        self.is_paused = False
+        self.is_cancelled = False
+        self._waiting = [_hand_overs(moves) for moves in mini_migrations if moves]
+        self._total = len(self._waiting)
+        everything = [hand_over for mini in self._waiting for hand_over in mini]
+        self._tasks = sum(len(hand_over.tasks) for hand_over in everything)
+        self._size = sum(hand_over.size for hand_over in everything)
+        self._ongoing: list[_Ongoing] = []
+        self._tasks_done = 0
+        self._size_done = 0.0
+        self._stored_bytes = 0
+        self._commit_asked = False
+        self._handlers: Mapping[type, Callable[[Any], list[Command]]] = {
+            StateReleased: self._released,
+            StateInstalled: self._installed,
+            AssignmentCommitted: self._committed,
+            NodeLost: self._lost,
+        }
+
+    @property
+    def is_over(self) -> bool:
+        return not self._ongoing and (self.is_cancelled or not self._waiting)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no mini-migration is under way."""
+        return not self._ongoing
+
+    def start(self) -> list[Command]:
+        return self._next_mini_migration()
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> list[Command]:
+        self.is_paused = False
+        return [] if self._ongoing else self._next_mini_migration()
+
+    def cancel(self) -> None:
+        """What has not begun is left out; the assignment is then that of what was done."""
+        self.is_cancelled = True
+
+    def handle(self, event: LiveEvent) -> list[Command]:
+        """What to do now that this happened; what concerns none of the hand-overs under way is nothing new."""
+        decided = self._handlers[type(event)](event)
+        self.story.append(f"{event} -> {', '.join(map(str, decided)) or 'nothing'}")
+        return decided
+
+    def progress(self) -> Progress:
+        done = self._total - len(self._waiting) - bool(self._ongoing)
+        return Progress(
+            done, self._total, self._tasks_done, self._tasks, self._size_done, self._size, self._stored_bytes
+        )
+
+    def _next_mini_migration(self) -> list[Command]:
+        if self.is_paused or self.is_cancelled or not self._waiting:
+            return []
+        self._commit_asked = False
+        self._ongoing = [_Ongoing(hand_over, left=set(hand_over.tasks)) for hand_over in self._waiting.pop(0)]
+        return [command for ongoing in self._ongoing for command in self._step(ongoing, Event.STARTED)]
+
+    def _step(self, ongoing: _Ongoing, event: Event) -> list[Command]:
+        ongoing.phase, actions = next_phase(ongoing.phase, event)
+        return [_COMMANDS[action](ongoing.hand_over) for action in actions]
+
+    def _released(self, event: StateReleased) -> list[Command]:
+        decided: list[Command] = []
+        for ongoing in self._ongoing:
+            mine = ongoing.hand_over.source == event.source and set(ongoing.hand_over.tasks) <= set(event.tasks)
+            if mine and ongoing.phase is Phase.RELEASING:
+                self._stored_bytes += event.stored_bytes
+                decided += self._step(ongoing, Event.STATE_RELEASED)
+        return decided
+
+    def _installed(self, event: StateInstalled) -> list[Command]:
+        for ongoing in self._ongoing:
+            if ongoing.hand_over.target == event.target and ongoing.phase is Phase.INSTALLING:
+                ongoing.left.difference_update(event.tasks)
+                if not ongoing.left:
+                    self._step(ongoing, Event.STATE_INSTALLED)
+        return self._commit_if_installed()
+
+    def _commit_if_installed(self) -> list[Command]:
+        installed = all(ongoing.phase is Phase.INSTALLED for ongoing in self._ongoing)
+        if self._commit_asked or not self._ongoing or not installed:
+            return []
+        self._commit_asked = True
+        return [CommitAssignment(self._after())]
+
+    def _after(self) -> Ownership:
+        """The assignment once the hand-overs under way have ended."""
+        moves = [
+            Move(task, ongoing.hand_over.source, ongoing.hand_over.target, 0.0)
+            for ongoing in self._ongoing
+            for task in ongoing.hand_over.tasks
+        ]
+        nodes = list(dict.fromkeys((*self.assignment.nodes, *self.target.nodes)))
+        after = after_moves(self.assignment, moves, nodes)
+        return self.target if after.owners == self.target.owners else after
+
+    def _committed(self, event: AssignmentCommitted) -> list[Command]:
+        if not self._commit_asked or event.assignment.owners != self._after().owners:
+            return []
+        self.assignment = self._after()
+        decided: list[Command] = []
+        for ongoing in self._ongoing:
+            if ongoing.phase is Phase.INSTALLING:
+                # The target was lost since: its next incarnation gets the tasks with all others, as their owner.
+                ongoing.phase = Phase.INSTALLED
+            decided += self._step(ongoing, Event.ASSIGNMENT_COMMITTED)
+            self._tasks_done += len(ongoing.hand_over.tasks)
+            self._size_done += ongoing.hand_over.size
+        self._ongoing = []
+        return decided + self._next_mini_migration()
+
+    def _lost(self, event: NodeLost) -> list[Command]:
+        decided: list[Command] = []
+        for ongoing in self._ongoing:
+            if ongoing.hand_over.source == event.node:
+                decided += self._step(ongoing, Event.SOURCE_LOST)
+            if ongoing.hand_over.target == event.node:
+                ongoing.left = set(ongoing.hand_over.tasks)
+                decided += self._step(ongoing, Event.TARGET_LOST)
+        return decided
+
+
+def _hand_overs(moves: Sequence[Move]) -> list[HandOver]:
+    """Moves of one mini-migration, by source and target."""
+    pairs: dict[tuple[str, str], list[Move]] = defaultdict(list)
+    for move in moves:
+        pairs[move.source, move.target].append(move)
+    return [HandOver.of(source, target, together) for (source, target), together in pairs.items()]

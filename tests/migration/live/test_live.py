@@ -1,0 +1,144 @@
+"""The protocol of a hand-over, and migrations made of them."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migration import Assignment, Move, ScatteredAssignment, Workload, moves_between
+from migration.live import (
+    TABLE,
+    AssignmentCommitted,
+    CommitAssignment,
+    Event,
+    ForgetState,
+    IllegalEvent,
+    InstallState,
+    MigrationRun,
+    NodeLost,
+    Phase,
+    ReleaseState,
+    StateInstalled,
+    StateReleased,
+    next_phase,
+)
+from migration.live.messages import Command
+
+
+def test_what_is_not_a_row_of_the_table_is_refused() -> None:
+    for phase in Phase:
+        for event in Event:
+            if (phase, event) not in TABLE:
+                with pytest.raises(IllegalEvent):
+                    next_phase(phase, event)
+
+
+def test_every_phase_can_reach_the_end_and_only_a_lost_target_goes_back() -> None:
+    order = list(Phase)
+    for (phase, event), (after, _) in TABLE.items():
+        assert order.index(after) >= order.index(phase) or event is Event.TARGET_LOST
+    reached = {Phase.DONE}
+    for _ in Phase:
+        reached |= {phase for (phase, _), (after, _) in TABLE.items() if after in reached}
+    assert reached == set(Phase)
+
+
+class Cluster:
+    """Carries commands out at once, in a random order, and loses nodes now and then."""
+
+    def __init__(self, run: MigrationRun, seed: int, losses: int) -> None:
+        self.run = run
+        self.chance = random.Random(seed)  # noqa: S311
+        self.losses = losses
+        self.forgotten: list[int] = []
+        self.waiting: list[Command] = run.start()
+
+    def finish(self, nodes: Sequence[str]) -> None:
+        for _ in range(10_000):
+            if self.run.is_over and not self.waiting:
+                return
+            if self.losses and self.chance.random() < 0.3:
+                self.losses -= 1
+                self.waiting += self.run.handle(NodeLost(self.chance.choice(nodes)))
+            elif self.waiting:
+                self.carry_out(self.waiting.pop(self.chance.randrange(len(self.waiting))))
+        raise AssertionError("\n".join(self.run.story))
+
+    def carry_out(self, command: Command) -> None:
+        if isinstance(command, ReleaseState):
+            event = StateReleased(command.hand_over.source, command.hand_over.tasks, 10)
+            self.waiting += self.run.handle(event)
+        elif isinstance(command, InstallState):
+            self.waiting += self.run.handle(StateInstalled(command.hand_over.target, command.hand_over.tasks))
+        elif isinstance(command, CommitAssignment):
+            self.waiting += self.run.handle(AssignmentCommitted(command.assignment))
+        elif isinstance(command, ForgetState):
+            self.forgotten += command.hand_over.tasks
+
+
+def some_run(owners: Sequence[int], size: int) -> tuple[MigrationRun, tuple[Move, ...]]:
+    current = Assignment.even(tasks=len(owners), nodes=2)
+    nodes = ["node-1", "node-2", "node-3"]
+    target = ScatteredAssignment.of_owners([nodes[owner] for owner in owners], nodes)
+    moves = moves_between(current, target, Workload([1.0] * len(owners), [2.0] * len(owners)))
+    minis = [moves[start : start + size] for start in range(0, len(moves), size)]
+    return MigrationRun(current, target, minis), moves
+
+
+@given(
+    owners=st.lists(st.integers(0, 2), min_size=2, max_size=12),
+    size=st.integers(1, 5),
+    seed=st.integers(0, 1_000),
+    losses=st.integers(0, 6),
+)
+def test_a_migration_ends_at_its_target_and_every_moved_task_is_forgotten_once(
+    owners: list[int], size: int, seed: int, losses: int
+) -> None:
+    run, moves = some_run(owners, size)
+    cluster = Cluster(run, seed, losses)
+    cluster.finish(["node-1", "node-2", "node-3"])
+    assert run.assignment.owners == run.target.owners
+    assert sorted(cluster.forgotten) == sorted(move.task for move in moves)
+    progress = run.progress()
+    assert (progress.tasks_done, progress.size_done) == (len(moves), 2.0 * len(moves))
+    assert progress.mini_migrations_done == progress.mini_migrations
+
+
+@given(size=st.integers(1, 3), seed=st.integers(0, 100), after=st.integers(0, 8))
+def test_a_cancelled_migration_settles_between_two_mini_migrations(size: int, seed: int, after: int) -> None:
+    run, moves = some_run([2, 2, 2, 0, 0, 0, 1, 1], size)
+    cluster = Cluster(run, seed, losses=0)
+    for _ in range(after):
+        if cluster.waiting:
+            cluster.carry_out(cluster.waiting.pop(0))
+    run.cancel()
+    cluster.finish(["node-1"])
+    done = run.progress().tasks_done
+    assert done == len(moves) or done % size == 0
+    moved = {move.task for move in moves if run.assignment.owners[move.task] == move.target}
+    assert len(moved) == done
+    assert sorted(cluster.forgotten) == sorted(moved)
+
+
+def test_a_paused_migration_goes_on_where_it_was() -> None:
+    run, _ = some_run([2, 2, 0, 0], 1)
+    cluster = Cluster(run, 0, losses=0)
+    run.pause()
+    while cluster.waiting:
+        cluster.carry_out(cluster.waiting.pop(0))
+    assert run.progress().mini_migrations_done == 1
+    assert run.is_between
+    assert not run.is_over
+    cluster.waiting += run.resume()
+    cluster.finish(["node-1"])
+    assert run.assignment.owners == run.target.owners
+
+
+def test_a_source_that_is_lost_before_it_stored_anything_is_not_waited_for() -> None:
+    run, _ = some_run([2, 0], 1)
+    [release] = run.start()
+    assert isinstance(release, ReleaseState)
+    [install] = run.handle(NodeLost("node-1"))
+    assert install == InstallState(release.hand_over)
