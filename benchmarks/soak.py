@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,16 +46,15 @@ def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
     nodes = [node.pid for node in status.nodes if node.pid]
     driver, spark = Path("/proc/self"), _spark_processes()
     processes = [driver, *spark, *(Path(f"/proc/{pid}") for pid in nodes)]
-    kept = [path.stat().st_size for path in store.rglob("*") if path.is_file()]
+    kept = _sizes(store)
     return Sample(
         (time.monotonic() - started) / 60,
         _resident_mb([driver]),
         _resident_mb(spark),
         _resident_mb(Path(f"/proc/{pid}") for pid in nodes),
-        *(
-            sum(len(list((p / "task").iterdir())) for p in kind)
-            for kind in ([driver], spark, processes[1 + len(spark) :])
-        ),
+        _threads([driver]),
+        _threads(spark),
+        _threads(processes[1 + len(spark) :]),
         sum(len(list((process / "fd").iterdir())) for process in processes),
         len(kept),
         sum(kept) / 1e6,
@@ -66,6 +66,20 @@ def _spark_processes() -> list[Path]:
     """The children of this process: the JVM, while no other is started."""
     children = " ".join(listed.read_text() for listed in Path("/proc/self/task").glob("*/children")).split()
     return [Path("/proc") / pid for pid in children]
+
+
+def _threads(processes: Iterable[Path]) -> int:
+    return sum(len(list((process / "task").iterdir())) for process in processes)
+
+
+def _sizes(folder: Path) -> list[int]:
+    """Of all files; one may be collected while they are counted."""
+    found = []
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                found.append(path.stat().st_size)
+    return found
 
 
 def _resident_mb(processes: Iterable[Path]) -> float:
