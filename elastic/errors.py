@@ -22,6 +22,9 @@ ElasticError
 ├── NoRoom                            the cluster did not start the nodes in time
 ├── StoreAway                         the store was away for longer than the job may wait
 ├── ResultsExpired                    a reader asks for results that retention has removed
+├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
+├── MigrationRunning                  another migration of the job is under way
+├── MigrationFailed                   a migration did not come to its end; what it moved counts, the rest stayed
 ├── JobStopped                        the job is no longer running
 └── StateUnavailable                  the state is on its way or being restored; ask again
 
@@ -284,6 +287,25 @@ class ResultsExpired(ElasticError):
             f"the results of batch {wanted} are gone; the oldest kept are those of batch {oldest}. Start the reader "
             f"afresh from batch {oldest}, and raise retain_result_batches so that readers can fall that far behind."
         )
+
+
+class InvalidRequest(ElasticError, ValueError):
+    """A scale request that cannot be right; nothing was started."""
+
+
+class MigrationRunning(ElasticError):
+    """Another migration of the job is under way."""
+
+    def __init__(self) -> None:
+        super().__init__("a migration is under way. Wait for it, cancel it, or ask again with queue=True.")
+
+
+class MigrationFailed(ElasticError):
+    """A migration did not come to its end; what it moved counts, the rest stayed where it was."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"the migration failed: {why} Look at its story, and ask again.")
 
 
 class JobStopped(ElasticError):

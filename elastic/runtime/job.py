@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,15 +10,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from elastic.control import Journal, Migration, Monitor, Scaler, ScaleRequest
 from elastic.errors import ElasticError, JobStopped, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
+from elastic.runtime.job_cluster import JobCluster
 from elastic.runtime.status import JobStatus
 from elastic.runtime.wire import PeerUnavailable, Refused
 from elastic.runtime.wire.sealing import sealed, unsealed
+from migration import Plan
 from storage import Store
 
 _log = logging.getLogger(__name__)
@@ -65,6 +68,9 @@ class Job:
         self._store = store
         self._sink = sink
         self._results = results
+        self._journal = Journal(store, name)
+        cluster = JobCluster(controller, intake, controller.manifests, intake.settings.node_start_seconds)
+        self._scaler = Scaler(cluster, Monitor(pipeline.tasks), self._journal)
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -148,6 +154,49 @@ class Job:
         if self._follower is not None:
             self._follower.notify()
             self._follower.wait(self._controller.next_batch - 1)
+
+    def scale(
+        self,
+        nodes: int | None = None,
+        *,
+        add: int | None = None,
+        remove: Sequence[str] = (),
+        strategy: str = "ssm",
+        tau: float = 0.2,
+        mode: str = "progressive",
+        tasks_per_node: int | None = 2,
+        bytes_per_node: float | None = None,
+        relax: bool = False,
+        queue: bool = False,
+        **knowledge: Any,
+    ) -> Migration:
+        """Change the number of nodes while the stream runs: `nodes` in all, `add` more, or `remove` these very ones.
+
+        Returns when it has begun; see `Migration.wait`. A second request is refused while one is under way, or waits
+        with `queue`. `knowledge` is what the strategy needs, as in `migration.plan`; see `plan` for a dry run.
+        """
+        request = ScaleRequest(
+            nodes, add, tuple(remove), strategy, tau, mode, tasks_per_node, bytes_per_node, relax, knowledge
+        )
+        self._controller.check()
+        return self._scaler.scale(request, queue=queue)
+
+    def rebalance(self, **how: Any) -> Migration:
+        """Move tasks between the nodes that there are, until none carries more than `tau` allows."""
+        return self.scale(**how)
+
+    def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
+        """What `scale` would do with the same arguments; changes nothing."""
+        return self._scaler.plan(ScaleRequest(nodes, add, tuple(remove), **how))
+
+    @property
+    def migration(self) -> Migration | None:
+        """The latest migration of this life, over or not."""
+        return self._scaler.current
+
+    def journal(self) -> list[dict[str, Any]]:
+        """What was decided about this job, in all its lives, oldest first."""
+        return list(self._journal.read())
 
     def story(self) -> list[str]:
         """The newest events that the controller heard of, and what it decided."""

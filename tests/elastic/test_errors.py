@@ -30,6 +30,9 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.NoRoom(3, 8, 60.0),
     errors.StoreAway(600.0, "connection refused"),
     errors.ResultsExpired(3, 1_000),
+    errors.InvalidRequest("nodes=0 cannot be. Give a number above zero."),
+    errors.MigrationRunning(),
+    errors.MigrationFailed("no node came up."),
     errors.JobStopped("words"),
     errors.StateUnavailable(5, "node-3"),
 ]

@@ -62,6 +62,7 @@ class Controller:
 
     def __init__(self, parts: JobParts, nodes: Nodes) -> None:
         self.recoveries = Recoveries()
+        self.manifests = parts.manifests
         self._parts = parts
         self._nodes = nodes
         self._coordinator = parts.coordinator
@@ -170,6 +171,9 @@ class Controller:
             serving = self._coordinator.serving()
             addresses = {node: address for node, address in self._nodes.addresses().items() if node in serving}
             return Route(self._coordinator.placement.route(), addresses)
+
+    def committed_routing(self) -> Routing:
+        return self._coordinator.placement.committed
 
     def begin_migration(self, run: MigrationRun, lease: str) -> None:
         """Move units as the run says; states on their way are stored under the lease. Returns at once."""

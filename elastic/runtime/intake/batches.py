@@ -1,6 +1,7 @@
 """The driver's side of a batch: called by Structured Streaming for every one, returns when it counts."""
 
 import json
+import threading
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +44,7 @@ class Intake:
     rows: int = 0
     claimed: bool = False  # whether the job is known to belong to this query
     failure: BaseException | None = None
+    gate: threading.Lock = field(default_factory=threading.Lock)  # whoever holds it suspends the stream
 
     def take(self, frame: DataFrame, batch: int) -> None:
         """For `foreachBatch`. Spark turns what is raised here into text, so the error itself is kept.
@@ -51,7 +53,8 @@ class Intake:
         It looks for an interrupt, by the full name of Py4J's error: that is how it knows a stop from a failure.
         """
         try:
-            self._take(frame, batch)
+            with self.gate:
+                self._take(frame, batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
             self.failure = error
             kind = f"{type(error).__module__}.{type(error).__name__}"

@@ -1,0 +1,51 @@
+"""The port: all that the control plane needs of a running job."""
+
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from migration import Ownership
+from migration.live import MigrationRun
+
+
+class TaskCounters(NamedTuple):
+    """What a task's node has counted since the task came to it, and how large its state is."""
+
+    rows: int
+    seconds: float
+    state_bytes: int
+
+
+class Cluster(Protocol):
+    """A running job; safe to use from many threads."""
+
+    def assignment(self) -> Ownership:
+        """The committed one."""
+        ...
+
+    def counters(self) -> dict[int, TaskCounters]:
+        """By task, over all stages; tasks that are on their way are missing."""
+        ...
+
+    def add_node(self, node: str) -> None:
+        """Start a node without tasks and wait for it; `NoRoom` if it does not come up, and nothing changed."""
+        ...
+
+    def remove_node(self, node: str) -> None:
+        """Let a node that has no tasks go."""
+        ...
+
+    def moving(self, run: MigrationRun) -> AbstractContextManager[None]:
+        """Begin to move tasks as the run says; states on their way are protected until the end of the block."""
+        ...
+
+    def wait(self, run: MigrationRun, seconds: float) -> bool:
+        """Until the run is over, or paused between two mini-migrations; False if that takes longer."""
+        ...
+
+    def resume(self) -> None:
+        """Go on with a paused run."""
+        ...
+
+    def suspended(self) -> AbstractContextManager[None]:
+        """No batch is taken in, and all that were are applied."""
+        ...

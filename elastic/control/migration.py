@@ -1,0 +1,94 @@
+"""A migration under way, as whoever asked for it sees it."""
+
+import threading
+import time
+from typing import NamedTuple
+
+from elastic.errors import MigrationFailed
+from migration import Plan
+from migration.live import MigrationRun
+
+
+class MigrationProgress(NamedTuple):
+    """How far a migration is; `seconds_left` is an estimate from the moves so far, None before the first."""
+
+    phase: str
+    tasks_done: int
+    tasks: int
+    bytes_done: float
+    bytes: float
+    stored_bytes: int
+    seconds: float
+    seconds_left: float | None
+
+
+class Migration:
+    """The handle of one migration. Any thread may use it."""
+
+    def __init__(self, plan: Plan, run: MigrationRun, mode: str) -> None:
+        self.plan = plan
+        self.mode = mode
+        self.phase = "planned"
+        self.error: BaseException | None = None
+        self._run = run
+        self._began = time.monotonic()
+        self._ended: float | None = None
+        self._over = threading.Event()
+        self._resumed = threading.Event()
+
+    @property
+    def run(self) -> MigrationRun:
+        return self._run
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.is_set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until it is over; False if it is not in time. Raises `MigrationFailed` if it failed."""
+        over = self._over.wait(seconds)
+        if self.error is not None:
+            raise MigrationFailed(str(self.error)) from self.error
+        return over
+
+    def progress(self) -> MigrationProgress:
+        progress = self._run.progress()
+        seconds = (self._ended or time.monotonic()) - self._began
+        left = None
+        if progress.tasks_done:
+            left = seconds * (progress.tasks - progress.tasks_done) / progress.tasks_done
+        return MigrationProgress(
+            self.phase,
+            progress.tasks_done,
+            progress.tasks,
+            progress.size_done,
+            progress.size,
+            progress.stored_bytes,
+            seconds,
+            0.0 if self.is_over else left,
+        )
+
+    def pause(self) -> None:
+        """Stop after the mini-migration under way."""
+        self._resumed.clear()
+        self._run.pause()
+
+    def resume(self) -> None:
+        self._run.is_paused = False
+        self._resumed.set()
+
+    def cancel(self) -> None:
+        """Leave out what has not begun; what has is brought to its end, and counts."""
+        self._run.cancel()
+        self._resumed.set()
+
+    def story(self) -> list[str]:
+        """What happened, in order."""
+        return list(self._run.story)
+
+    def wait_for_resume(self, seconds: float) -> bool:
+        return self._resumed.wait(seconds)
+
+    def end(self, phase: str, error: BaseException | None = None) -> None:
+        self.phase, self.error, self._ended = phase, error, time.monotonic()
+        self._over.set()

@@ -1,0 +1,85 @@
+"""What a user asks for, checked before anything starts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from elastic.errors import InvalidRequest
+from migration import Ownership, Plan, Workload, plan
+
+MODES: Mapping[str, str] = {
+    "progressive": "mini-migrations, bounded per node; the default",
+    "live": "all moves at once, while the stream runs",
+    "suspend": "the stream waits until all moves are done",
+}
+
+
+@dataclass(frozen=True)
+class ScaleRequest:
+    """How many nodes, or which: exactly one of `nodes`, `add` and `remove`, or none for a rebalance.
+
+    `tasks_per_node` and `bytes_per_node` bound what is on its way from or to a node at a time in `progressive` mode.
+    """
+
+    nodes: int | None = None
+    add: int | None = None
+    remove: tuple[str, ...] = ()
+    strategy: str = "ssm"
+    tau: float = 0.2
+    mode: str = "progressive"
+    tasks_per_node: int | None = 2
+    bytes_per_node: float | None = None
+    relax: bool = False
+    knowledge: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if sum((self.nodes is not None, self.add is not None, bool(self.remove))) > 1:
+            raise InvalidRequest("nodes, add and remove say different things. Give one of them.")
+        if self.mode not in MODES:
+            raise InvalidRequest(f"there is no mode {self.mode!r}. Use one of {', '.join(MODES)}.")
+        for name in ("nodes", "add", "tasks_per_node", "bytes_per_node"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not value > 0):
+                raise InvalidRequest(f"{name}={value!r} cannot be. Give a number above zero.")
+
+    def planned(self, current: Ownership, workload: Workload) -> Plan:
+        """The plan for this request; errors of the planner say what would be possible."""
+        wanted = self._node_count(current)
+        if wanted > current.tasks:
+            raise InvalidRequest(
+                f"{wanted} nodes for {current.tasks} tasks: some would have nothing to do. Use at most {current.tasks}."
+            )
+        return plan(
+            current,
+            wanted,
+            workload,
+            tau=self.tau,
+            strategy=self.strategy,
+            leaving=list(self.remove),
+            new_nodes=_new_names(current.nodes, wanted - len(current.nodes) + len(self.remove)),
+            relax=self.relax,
+            **self.knowledge,
+        )
+
+    def _node_count(self, current: Ownership) -> int:
+        unknown: Sequence[str] = sorted(set(self.remove) - set(current.nodes))
+        if unknown:
+            raise InvalidRequest(f"there is no node {unknown[0]!r}. There are {', '.join(current.nodes)}.")
+        count = len(current.nodes)
+        if self.nodes is not None:
+            return self.nodes
+        wanted = count + (self.add or 0) - len(set(self.remove))
+        if wanted < 1:
+            raise InvalidRequest("no node would be left. Keep at least one.")
+        return wanted
+
+
+def _new_names(taken: Sequence[str], count: int) -> list[str]:
+    """Names that no node has; numbers go on where they are."""
+    names: list[str] = []
+    number = 0
+    while len(names) < count:
+        number += 1
+        if f"node-{number}" not in taken:
+            names.append(f"node-{number}")
+    return names

@@ -1,0 +1,124 @@
+"""From a request to its end: plan, start nodes, move, stop nodes, write it down. One migration at a time."""
+
+import logging
+import threading
+from contextlib import nullcontext
+from typing import Any
+
+from elastic.control.cluster import Cluster
+from elastic.control.journal import Journal
+from elastic.control.migration import Migration
+from elastic.control.monitor import Monitor
+from elastic.control.request import ScaleRequest
+from elastic.errors import MigrationRunning
+from migration import Plan
+from migration.live import MigrationRun
+from migration.schedule import mini_migrations
+from storage.errors import StorageError
+
+_log = logging.getLogger(__name__)
+_LOOK_SECONDS = 0.2
+
+
+class Scaler:
+    """Carries scale requests out on one job's cluster."""
+
+    def __init__(self, cluster: Cluster, monitor: Monitor, journal: Journal) -> None:
+        self._cluster = cluster
+        self._monitor = monitor
+        self._journal = journal
+        self._turn = threading.Lock()  # held by the migration under way
+        self._current: Migration | None = None
+
+    @property
+    def current(self) -> Migration | None:
+        """The latest migration, over or not."""
+        return self._current
+
+    def plan(self, request: ScaleRequest) -> Plan:
+        """What the request would do; changes nothing."""
+        self._monitor.observe(self._cluster.counters())
+        return request.planned(self._cluster.assignment(), self._monitor.workload())
+
+    def scale(self, request: ScaleRequest, *, queue: bool = False) -> Migration:
+        """Begin; returns as soon as it has. A second request waits for the first with `queue`, else it is refused."""
+        if not self._turn.acquire(blocking=queue):
+            raise MigrationRunning
+        try:
+            made = self.plan(request)
+            run = MigrationRun(made.current, made.target, _minis(made, request))
+            migration = self._current = Migration(made, run, request.mode)
+            thread = threading.Thread(target=self._carry_out, args=(migration,), name="migration", daemon=True)
+            thread.start()
+        except BaseException:
+            self._turn.release()
+            raise
+        return migration
+
+    def _carry_out(self, migration: Migration) -> None:
+        failure: Exception | None = None
+        try:
+            self._journal.append("began", mode=migration.mode, plan=migration.plan.to_dict())
+            self._migrate(migration)
+            outcome = "cancelled" if migration.run.is_cancelled else "done"
+        except Exception as error:  # noqa: BLE001 - told to whoever waits, and written down
+            _log.exception("the migration failed")
+            outcome, failure = "failed", error
+        try:
+            self._write_down(migration, outcome, failure)
+        except StorageError as error:
+            _log.warning("the end of a migration (%s) was not written down: %s", outcome, error)
+        self._turn.release()
+        migration.end(outcome, failure)
+
+    def _migrate(self, migration: Migration) -> None:
+        made, run = migration.plan, migration.run
+        started: list[str] = []
+        try:
+            migration.phase = "starting nodes"
+            for node in made.joining:
+                self._cluster.add_node(node)
+                started.append(node)
+            migration.phase = "moving"
+            with self._cluster.suspended() if migration.mode == "suspend" else nullcontext():
+                self._move(migration)
+        finally:
+            migration.phase = "stopping nodes"
+            working = set(run.assignment.owners)
+            for node in (*made.leaving, *started):
+                if node not in working:
+                    self._cluster.remove_node(node)
+
+    def _move(self, migration: Migration) -> None:
+        run = migration.run
+        with self._cluster.moving(run):
+            while not run.is_over:
+                self._cluster.wait(run, _LOOK_SECONDS)
+                if run.is_paused and run.is_between and not run.is_over:
+                    migration.phase = "paused"
+                    if migration.wait_for_resume(_LOOK_SECONDS):
+                        migration.phase = "moving"
+                        self._cluster.resume()
+
+    def _write_down(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
+        progress = migration.progress()
+        facts: dict[str, Any] = {
+            "outcome": outcome,
+            "mode": migration.mode,
+            "strategy": migration.plan.strategy,
+            "nodes_before": len(migration.plan.current.nodes),
+            "nodes_after": len(set(migration.run.assignment.owners)),
+            "seconds": progress.seconds,
+            "tasks_moved": progress.tasks_done,
+            "state_bytes": progress.bytes_done,
+            "stored_bytes": progress.stored_bytes,
+            "error": None if failure is None else str(failure),
+        }
+        self._journal.append("ended", **facts)
+
+
+def _minis(made: Plan, request: ScaleRequest) -> list[Any]:
+    if request.mode != "progressive":
+        return [made.moves] if made.moves else []
+    phases = mini_migrations(made.moves, request.tasks_per_node, request.bytes_per_node)
+    return [phase.moves for phase in phases]

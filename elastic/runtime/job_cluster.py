@@ -1,0 +1,69 @@
+"""A running job as the control plane sees it."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from elastic.control import TaskCounters
+from elastic.routing import IntervalRouting
+from elastic.routing.slots import task_of_slot
+from elastic.runtime.controller import Controller
+from elastic.runtime.intake.batches import Intake
+from migration import Ownership
+from migration.live import MigrationRun
+from storage.state import Manifests
+
+
+class JobCluster:
+    """`elastic.control.Cluster` over the controller and the intake of a job."""
+
+    def __init__(self, controller: Controller, intake: Intake, manifests: Manifests, node_start_seconds: float) -> None:
+        self._controller = controller
+        self._intake = intake
+        self._manifests = manifests
+        self._start_seconds = node_start_seconds
+
+    def assignment(self) -> Ownership:
+        routing = self._controller.committed_routing()
+        if not isinstance(routing, IntervalRouting):
+            raise TypeError(f"tasks of a {type(routing).__name__} have no assignment")
+        return routing.assignment
+
+    def counters(self) -> dict[int, TaskCounters]:
+        """Numbers of a task's stages are added up."""
+        found: dict[int, TaskCounters] = defaultdict(lambda: TaskCounters(0, 0.0, 0))
+        for node in self._controller.status()["nodes"].values():
+            for slot, rows, seconds, state_bytes in node.get("units", ()):
+                known = found[task_of_slot(slot)]
+                found[task_of_slot(slot)] = TaskCounters(
+                    known.rows + rows, known.seconds + seconds, known.state_bytes + state_bytes
+                )
+        return dict(found)
+
+    def add_node(self, node: str) -> None:
+        self._controller.add_node(node, self._start_seconds)
+
+    def remove_node(self, node: str) -> None:
+        self._controller.remove_node(node)
+
+    @contextmanager
+    def moving(self, run: MigrationRun) -> Iterator[None]:
+        with self._manifests.leases.open("migration") as lease:
+            self._controller.begin_migration(run, lease.id)
+            yield
+
+    def wait(self, run: MigrationRun, seconds: float) -> bool:
+        try:
+            self._controller.wait_for_migration(run, seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def resume(self) -> None:
+        self._controller.resume_migration()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        with self._intake.gate:
+            self._controller.wait_until_applied(self._controller.next_batch - 1)
+            yield

@@ -1,0 +1,174 @@
+"""The control plane without a cluster: requests are checked, work is measured, what happened is written down."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import storage
+from elastic.control import Journal, Monitor, Scaler, ScaleRequest, TaskCounters
+from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom
+from migration import Assignment, Ownership, Workload
+from migration.live import (
+    AssignmentCommitted,
+    CommitAssignment,
+    InstallState,
+    MigrationRun,
+    ReleaseState,
+    StateInstalled,
+    StateReleased,
+)
+
+TASKS = 8
+
+
+class PaperCluster:
+    """Carries everything out at once; `hold` makes it wait before the first move."""
+
+    def __init__(self, room_for: int = 10) -> None:
+        self.current: Ownership = Assignment.even(tasks=TASKS, nodes=2)
+        self.nodes = set(self.current.nodes)
+        self.go = threading.Event()
+        self.go.set()
+        self.suspensions = 0
+        self._room_for = room_for
+
+    def assignment(self) -> Ownership:
+        return self.current
+
+    def counters(self) -> dict[int, TaskCounters]:
+        return {task: TaskCounters(10, 1.0, 100) for task in range(TASKS)}
+
+    def add_node(self, node: str) -> None:
+        if len(self.nodes) == self._room_for:
+            raise NoRoom(0, 1, 1.0)
+        self.nodes.add(node)
+
+    def remove_node(self, node: str) -> None:
+        assert node not in self.current.owners
+        self.nodes.remove(node)
+
+    @contextmanager
+    def moving(self, run: MigrationRun) -> Iterator[None]:
+        self.go.wait(10)
+        self._carry_out(run, run.start())
+        yield
+
+    def _carry_out(self, run: MigrationRun, waiting: list) -> None:  # type: ignore[type-arg]
+        while waiting:
+            command = waiting.pop(0)
+            if isinstance(command, ReleaseState):
+                released = StateReleased(command.hand_over.source, command.hand_over.tasks, 1)
+                waiting += run.handle(released)
+            elif isinstance(command, InstallState):
+                waiting += run.handle(StateInstalled(command.hand_over.target, command.hand_over.tasks))
+            elif isinstance(command, CommitAssignment):
+                self.current = command.assignment
+                waiting += run.handle(AssignmentCommitted(command.assignment))
+
+    def wait(self, run: MigrationRun, seconds: float) -> bool:
+        threading.Event().wait(min(seconds, 0.01))
+        return run.is_over
+
+    def resume(self) -> None:
+        raise AssertionError("nothing is paused here")
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        self.suspensions += 1
+        yield
+
+
+def scaler_of(cluster: PaperCluster) -> tuple[Scaler, Journal]:
+    journal = Journal(storage.open("memory:"), "job")
+    return Scaler(cluster, Monitor(TASKS), journal), journal
+
+
+@pytest.mark.parametrize("mode", ["progressive", "live", "suspend"])
+def test_nodes_start_before_a_migration_and_stop_after_it(mode: str) -> None:
+    cluster = PaperCluster()
+    scaler, journal = scaler_of(cluster)
+    assert scaler.scale(ScaleRequest(nodes=4, mode=mode)).wait(10)
+    assert cluster.nodes == set(cluster.current.nodes) == {"node-1", "node-2", "node-3", "node-4"}
+    assert scaler.scale(ScaleRequest(remove=("node-1", "node-3"), mode=mode)).wait(10)
+    assert cluster.nodes == set(cluster.current.owners) == {"node-2", "node-4"}
+    assert cluster.suspensions == (2 if mode == "suspend" else 0)
+    records = list(journal.read())
+    assert [record["kind"] for record in records] == ["began", "ended", "began", "ended"]
+    assert [(r["nodes_before"], r["nodes_after"]) for r in records if r["kind"] == "ended"] == [(2, 4), (4, 2)]
+
+
+def test_a_cluster_without_room_fails_the_request_and_nothing_changed() -> None:
+    cluster = PaperCluster(room_for=3)
+    scaler, journal = scaler_of(cluster)
+    before = cluster.current
+    with pytest.raises(MigrationFailed, match="nodes"):
+        scaler.scale(ScaleRequest(nodes=4)).wait(10)
+    assert cluster.current is before
+    assert cluster.nodes == set(before.nodes)
+    assert [record.get("outcome") for record in journal.read()] == [None, "failed"]
+    assert scaler.scale(ScaleRequest(nodes=3)).wait(10)
+
+
+def test_a_second_request_is_refused_or_waits_as_asked() -> None:
+    cluster = PaperCluster()
+    scaler, _ = scaler_of(cluster)
+    cluster.go.clear()
+    first = scaler.scale(ScaleRequest(nodes=3))
+    with pytest.raises(MigrationRunning):
+        scaler.scale(ScaleRequest(nodes=4))
+    threading.Timer(0.05, cluster.go.set).start()
+    second = scaler.scale(ScaleRequest(nodes=4), queue=True)
+    assert first.is_over or first.wait(10)
+    assert second.wait(10)
+    assert len(cluster.current.nodes) == 4
+
+
+def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
+    current, workload = Assignment.even(tasks=4, nodes=2), Workload([1.0] * 4, [1.0] * 4)
+    wrong: list[dict[str, Any]] = [
+        {"nodes": 0},
+        {"add": -1},
+        {"nodes": 3, "add": 1},
+        {"mode": "fast"},
+        {"tasks_per_node": 0},
+    ]
+    for how in wrong:
+        with pytest.raises(InvalidRequest):
+            ScaleRequest(**how)
+    impossible = [ScaleRequest(nodes=5), ScaleRequest(remove=("node-7",)), ScaleRequest(remove=("node-1", "node-2"))]
+    for request in impossible:
+        with pytest.raises(InvalidRequest):
+            request.planned(current, workload)
+
+
+@given(st.lists(st.lists(st.floats(0.1, 100), min_size=1, max_size=5), min_size=1, max_size=5))
+def test_work_is_what_was_spent_also_when_a_task_moves_and_its_counter_begins_anew(stays: list[list[float]]) -> None:
+    monitor, now, total = Monitor(1, window_seconds=1_000.0), 0.0, 0.0
+    for stay in stays:
+        counter = 0.0
+        monitor.observe({0: TaskCounters(0, counter, 7)}, now)  # the task has just come to a node
+        for seconds in stay:
+            now, counter, total = now + 1.0, counter + seconds, total + seconds
+            monitor.observe({0: TaskCounters(1, counter, 7)}, now)
+    assert monitor.workload().work[0] == pytest.approx(total)
+    assert monitor.workload().state.tolist() == [7.0]
+
+
+def test_work_before_the_window_does_not_count() -> None:
+    monitor = Monitor(2, window_seconds=10.0)
+    monitor.observe({0: TaskCounters(1, 5.0, 1), 1: TaskCounters(1, 1.0, 1)}, now=0.0)
+    monitor.observe({0: TaskCounters(1, 5.5, 1), 1: TaskCounters(1, 4.0, 1)}, now=20.0)
+    assert monitor.workload().work.tolist() == [0.5, 3.0]
+
+
+def test_two_controllers_never_overwrite_each_others_records() -> None:
+    store = storage.open("memory:")
+    first, second = Journal(store, "job"), Journal(store, "job")
+    numbers = [journal.append("note", number=number) for number, journal in enumerate([first, second, first, second])]
+    assert numbers == [1, 2, 3, 4]
+    assert [record["number"] for record in first.read()] == [0, 1, 2, 3]
