@@ -54,6 +54,7 @@ ADVICE = [
     "Start",
     "Stop",
     "Use",
+    "Wait",
 ]
 
 

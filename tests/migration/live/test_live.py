@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,12 @@ from migration.live import (
     next_phase,
 )
 from migration.live.messages import Command
+from migration.live.table import diagram
+
+
+def test_the_documents_show_the_table_as_it_is() -> None:
+    document = Path(__file__).parents[3] / "docs" / "protocol.md"
+    assert diagram() in document.read_text()
 
 
 def test_what_is_not_a_row_of_the_table_is_refused() -> None:
