@@ -4,6 +4,7 @@ Samples memory, threads and open files of the driver, of Spark and of every node
 the medians of the first and the last third after a warm-up, side by side.
 """
 
+import os
 import statistics
 import tempfile
 import time
@@ -21,7 +22,7 @@ from benchmarks.runtime.stream import Stream
 from elastic.operators import CountByKey
 
 NODES = 4
-STREAM = Stream(rows=20_000, keys=50_000, every="250 milliseconds")
+STREAM = Stream(rows=20_000, keys=50_000, every="1 second")
 WARM_UP_SHARE = 0.2  # caches and pools fill; after it nothing should
 
 
@@ -73,12 +74,12 @@ def _threads(processes: Iterable[Path]) -> int:
 
 
 def _sizes(folder: Path) -> list[int]:
-    """Of all files; one may be collected while they are counted."""
+    """Of all files; files and folders may be collected while they are counted."""
     found = []
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            if path.is_file():
-                found.append(path.stat().st_size)
+    for parent, _, names in os.walk(folder):  # which passes over what is gone
+        for name in names:
+            with suppress(FileNotFoundError):
+                found.append((Path(parent) / name).stat().st_size)
     return found
 
 

@@ -112,7 +112,6 @@ class Controller:
         )
         for thread in self._threads:
             thread.start()
-        self._events.put(None)  # the coordinator's own beginning
 
     def wait_until_serving(self, seconds: float) -> None:
         """Until every node has its units; `NoRoom` if that takes too long."""
