@@ -84,7 +84,9 @@ def this_engine(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -
 
 @contextmanager
 def this_engine_on_minio(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[Running]:
-    with s3_server.minio_server(folder / "minio") as server:
+    data = folder / "minio"
+    data.mkdir()
+    with s3_server.minio_server(data) as server:
         server.create_bucket("bench")
         yield from _elastic(spark, stream, nodes, folder, server.url("bench"), server.settings())
 

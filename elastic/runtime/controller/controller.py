@@ -259,6 +259,12 @@ class Controller:
                 raise TimeoutError(f"{seconds:g} s were not enough. Wait longer, or look at the job's status.")
 
     def _run(self) -> None:
+        try:
+            self._decide_all()
+        except Exception as error:  # noqa: BLE001 - else everybody would wait for ever for a thread that is gone
+            self.fail(error)
+
+    def _decide_all(self) -> None:
         decided = self._coordinator.start()
         while not self._closing.is_set():
             for command in decided:
