@@ -151,7 +151,8 @@ ENGINES: dict[str, Engine] = {
 def running(name: str, spark: SparkSession, stream: Stream, nodes: int) -> Iterator[Running]:
     """The engine at work, with a folder of its own on the same disk as all others."""
     with (
-        tempfile.TemporaryDirectory(prefix="bench-runtime-") as folder,
+        # Tasks that Spark cancels go on for a moment, and may write once more.
+        tempfile.TemporaryDirectory(prefix="bench-runtime-", ignore_cleanup_errors=True) as folder,
         ENGINES[name](spark, stream, nodes, Path(folder)) as query,
     ):
         yield query

@@ -19,4 +19,4 @@ class Stream:
     def frame(self, spark: SparkSession) -> DataFrame:
         source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", self.rows)
         values = source.option("numPartitions", SOURCE_PARTITIONS).load()
-        return values.selectExpr(f"pmod(value * {_MIXER}, {self.keys}) AS key", "value")
+        return values.selectExpr(f"pmod(value * {_MIXER}, {self.keys}) AS key")

@@ -6,6 +6,7 @@ then every key's count and content, and every result, is compared. One line for 
 
 import argparse
 import json
+import signal
 import statistics
 import sys
 import tempfile
@@ -86,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--keep", type=Path, help="a folder for everything that runs leave; a temporary one if not given"
     )
     asked = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that all that was started is ended then, too
     chosen = [scenario for scenario in SCENARIOS if all(word in scenario.title for word in asked.only)]
     if minio_binary() is None:
         chosen = [scenario for scenario in chosen if scenario.store != "minio"]

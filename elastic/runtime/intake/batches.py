@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql.types import NumericType
 
 from elastic.errors import CheckpointMismatch
 from elastic.routing import spark_hash_expression
@@ -85,13 +86,20 @@ class Intake:
             self.claimed = True
 
     def _send(self, frame: DataFrame, batch: int) -> list[dict[str, Any]]:
-        hashed = frame.withColumn(HASH, F.expr(spark_hash_expression(self.key)))
+        hashed = frame if self._hashes_in_python(frame) else frame.withColumn(HASH, self._hash())
         sent = hashed.mapInArrow(partial(send, self._orders(batch)), STATUS_SCHEMA).collect()
         statuses = [json.loads(row.status) for row in sent]
         for status in statuses:
             if "failure" in status:
                 raise failure_from_json(status["failure"])
         return statuses
+
+    def _hash(self) -> Column:
+        return F.expr(spark_hash_expression(self.key))
+
+    def _hashes_in_python(self, frame: DataFrame) -> bool:
+        """NumPy hashes numbers in a fraction of the time that Spark needs to bring a column of hashes over."""
+        return all(isinstance(frame.schema[name].dataType, NumericType) for name in self.key)
 
     def _orders(self, batch: int) -> Orders:
         route = self.controller.route()

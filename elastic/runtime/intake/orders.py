@@ -6,7 +6,7 @@ from elastic.routing import Routing
 from elastic.runtime.access import StoreAccess
 from elastic.settings import Settings
 
-HASH = "__elastic_hash"  # the column that Spark adds: the hash of the key
+HASH = "__elastic_hash"  # the column that Spark adds, where it does: the hash of the key
 
 
 @dataclass(frozen=True)

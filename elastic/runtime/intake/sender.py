@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from elastic.errors import ElasticError
-from elastic.routing import SplitRows, split
+from elastic.routing import SplitRows, key_hash, split
 from elastic.routing.slots import runs
 from elastic.runtime.intake import checks
 from elastic.runtime.intake.orders import HASH, Orders
@@ -77,8 +79,7 @@ class _Partition:
         if not rows.num_rows:
             return
         self._look_at_the_time(rows)
-        slots = self._orders.routing.slots_of(rows[HASH].to_numpy(), 0)
-        parts = split(rows.drop_columns([HASH]), slots)
+        parts = split(*self._with_slots(rows))
         ref = LogRef.new(self._orders.batch, 0, self._partition, len(self._refs))
         uploads = [_uploads.submit(self._upload, ref, node, part) for node, part in self._destinations(parts).items()]
         slices = parts.slices()
@@ -87,6 +88,15 @@ class _Partition:
         self._rows += rows.num_rows
         for upload in uploads:
             upload.result()
+
+    def _with_slots(self, rows: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """The hash comes with the rows, or is computed here where that is cheaper than to bring it."""
+        if HASH in rows.column_names:
+            hashes = rows[HASH].to_numpy()
+            rows = rows.drop_columns([HASH])
+        else:
+            hashes = key_hash([rows[name] for name in self._orders.key])
+        return rows, self._orders.routing.slots_of(hashes, 0)
 
     def _destinations(self, parts: SplitRows) -> dict[str, SplitRows]:
         """Every node that has units; those without rows are told so, or they would have to look into the log."""
