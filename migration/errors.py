@@ -10,6 +10,7 @@ MigrationError
 │   ├── UnknownStrategy                   a strategy or schedule nobody registered
 │   └── UnknownOption                     an option its strategy does not take
 ├── Infeasible                            a right question that has no balanced answer
+├── IllegalEvent                          a hand-over hears what cannot happen in its phase
 └── TooManyPartitions                     an exact answer exists, but is too large to enumerate
 """
 
@@ -114,6 +115,15 @@ class Infeasible(MigrationError):
             f"Raise tau to {_rounded_up(smallest_tau)}, use at most {most_nodes} nodes, "
             "or pass relax=True to accept the smallest feasible cap."
         )
+
+
+class IllegalEvent(MigrationError):
+    """An event that has no row in the table of a hand-over; nothing was changed."""
+
+    def __init__(self, phase: str, event: str) -> None:
+        self.phase = phase
+        self.event = event
+        super().__init__(f"a hand-over that is {phase} cannot hear '{event}'. Tell it what happened, in order.")
 
 
 class TooManyPartitions(MigrationError):

@@ -15,7 +15,7 @@ from migration.live.messages import (
     StateReleased,
 )
 from migration.live.run import MigrationRun, Progress
-from migration.live.table import TABLE, Event, IllegalEvent, Phase, next_phase
+from migration.live.table import TABLE, Event, Phase, next_phase
 
 __all__ = [
     "TABLE",
@@ -24,7 +24,6 @@ __all__ = [
     "Event",
     "ForgetState",
     "HandOver",
-    "IllegalEvent",
     "InstallState",
     "MigrationRun",
     "NodeLost",

@@ -15,7 +15,7 @@ target that is lost is replaced under its name by another incarnation, which is 
 
 from enum import StrEnum
 
-from migration.errors import MigrationError
+from migration.errors import IllegalEvent
 
 
 class Phase(StrEnum):
@@ -39,15 +39,6 @@ class Action(StrEnum):
     RELEASE = "release state"
     INSTALL = "install state"
     FORGET = "forget state"
-
-
-class IllegalEvent(MigrationError):
-    """An event that has no row in the table; nothing was changed."""
-
-    def __init__(self, phase: Phase, event: Event) -> None:
-        self.phase = phase
-        self.event = event
-        super().__init__(f"a hand-over that is {phase} cannot hear '{event}'. Tell it what happened, in order.")
 
 
 # What is not a row is refused. A row that leads to its own phase says that the event is expected and changes nothing.

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migration import Assignment, Move, ScatteredAssignment, Workload, moves_between
+from migration.errors import IllegalEvent
 from migration.live import (
     TABLE,
     AssignmentCommitted,
     CommitAssignment,
     Event,
     ForgetState,
-    IllegalEvent,
     InstallState,
     MigrationRun,
     NodeLost,
