@@ -38,7 +38,7 @@ fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
 simulate: $(INSTALLED) ## 2,000 seeds of the simulated cluster; about a quarter of an hour
 	ELASTIC_SIMULATION_SEEDS=2000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
 
-chaos: $(INSTALLED) java minio-binary ## lose nodes, drivers, executors and the store; all counts must stay exact; half an hour
+chaos: $(INSTALLED) java minio-binary ## lose nodes, drivers, executors and the store; all counts must stay exact; most of an hour
 	$(BIN)/python -m tests.chaos.campaign
 
 check: $(INSTALLED) ## lint, format, types, layers

@@ -131,7 +131,9 @@ class Leases:
         A commit in doubt is settled before: it could name states of these leases, and arrive after they are gone.
         """
         with self._lock:
-            unused = self._in_doubt.union(lease_ids)
+            # In doubt until they are gone: if the store is away now, the next one to be abandoned takes them along.
+            self._in_doubt.update(lease_ids)
+            unused = set(self._in_doubt)
             self._held -= unused
         self._owner.settle()
         self._store.delete(map(self._paths.lease, sorted(unused)))

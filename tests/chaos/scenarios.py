@@ -93,7 +93,7 @@ class Scenario:
     faults: Callable[[Run], None]
     store: str = "file"  # or "minio"
     settings: Mapping[str, Any] | None = None
-    seconds: float = 600.0  # at most; on two idle cores the longest takes about three minutes
+    seconds: float = 600.0  # at most; on two busy cores the longest took seven minutes
 
     @property
     def title(self) -> str:

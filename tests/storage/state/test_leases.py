@@ -154,6 +154,20 @@ def test_a_lease_stays_while_the_store_cannot_settle_a_doubt(secret: Secret) -> 
     assert owner_view(store) == []
 
 
+def test_a_lease_whose_closing_failed_goes_with_the_next_one(secret: Secret) -> None:
+    store = TroubledStore()
+    manifests = owner(store, secret)
+    lease = manifests.leases.open("snapshot")
+    store.trouble = lambda key: "before" if "/manifest/" in key else None
+    with pytest.raises(StoreUnavailable):
+        manifests.commit(lambda current: current)
+    with pytest.raises(StoreUnavailable):
+        lease.close()
+    store.trouble = lambda _: None
+    manifests.leases.open("snapshot").close()
+    assert owner_view(store) == []
+
+
 def owner_view(store: Store) -> list[str]:
     prefix = "operators/counts/leases/"
     return [entry.key.removeprefix(prefix).removesuffix(".json") for entry in store.list(prefix)]
