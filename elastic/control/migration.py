@@ -74,7 +74,7 @@ class Migration:
         self._run.pause()
 
     def resume(self) -> None:
-        self._run.is_paused = False
+        """Go on; a pause that has not taken effect yet does not."""
         self._resumed.set()
 
     def cancel(self) -> None:

@@ -56,7 +56,6 @@ class ScaleRequest:
             tau=self.tau,
             strategy=self.strategy,
             leaving=list(self.remove),
-            new_nodes=_new_names(current.nodes, wanted - len(current.nodes) + len(self.remove)),
             relax=self.relax,
             **self.knowledge,
         )
@@ -72,14 +71,3 @@ class ScaleRequest:
         if wanted < 1:
             raise InvalidRequest("no node would be left. Keep at least one.")
         return wanted
-
-
-def _new_names(taken: Sequence[str], count: int) -> list[str]:
-    """Names that no node has; numbers go on where they are."""
-    names: list[str] = []
-    number = 0
-    while len(names) < count:
-        number += 1
-        if f"node-{number}" not in taken:
-            names.append(f"node-{number}")
-    return names

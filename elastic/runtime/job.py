@@ -69,7 +69,7 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        cluster = JobCluster(controller, intake, controller.manifests, intake.settings.node_start_seconds)
+        cluster = JobCluster(controller, intake)
         self._scaler = Scaler(cluster, Monitor(pipeline.tasks), self._journal)
         self._on_end = on_end
         self._lock = threading.Lock()
@@ -109,9 +109,7 @@ class Job:
 
     def results(self, stage: str | None = None) -> DataFrame:
         """What the job gives out, as a streaming DataFrame."""
-        reader = self._frame.sparkSession.readStream.format("elastic").option("store", self._store.url)
-        reader = reader.option("name", self.name)
-        return (reader.option("stage", stage) if stage else reader).load()
+        return self._frame.sparkSession.readStream.format("elastic").options(**self._source_options(stage)).load()
 
     def collected(self) -> pa.Table:
         """All results that the `memory` sink holds."""
@@ -137,9 +135,7 @@ class Job:
 
     def state_table(self, stage: str | None = None) -> DataFrame:
         """The state of all keys as of the newest snapshot, as a batch DataFrame; see `snapshot`."""
-        reader = self._frame.sparkSession.read.format("elastic-state").option("store", self._store.url)
-        reader = reader.option("name", self.name)
-        return (reader.option("stage", stage) if stage else reader).load()
+        return self._frame.sparkSession.read.format("elastic-state").options(**self._source_options(stage)).load()
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; the newest batch that every saved state includes."""
@@ -226,6 +222,9 @@ class Job:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _source_options(self, stage: str | None) -> dict[str, str]:
+        return {"store": self._store.url, "name": self.name, **({"stage": stage} if stage else {})}
 
     def _settle(self) -> None:
         try:

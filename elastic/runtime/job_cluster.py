@@ -11,17 +11,14 @@ from elastic.runtime.controller import Controller
 from elastic.runtime.intake.batches import Intake
 from migration import Ownership
 from migration.live import MigrationRun
-from storage.state import Manifests
 
 
 class JobCluster:
     """`elastic.control.Cluster` over the controller and the intake of a job."""
 
-    def __init__(self, controller: Controller, intake: Intake, manifests: Manifests, node_start_seconds: float) -> None:
+    def __init__(self, controller: Controller, intake: Intake) -> None:
         self._controller = controller
         self._intake = intake
-        self._manifests = manifests
-        self._start_seconds = node_start_seconds
 
     def assignment(self) -> Ownership:
         routing = self._controller.committed_routing()
@@ -41,14 +38,14 @@ class JobCluster:
         return dict(found)
 
     def add_node(self, node: str) -> None:
-        self._controller.add_node(node, self._start_seconds)
+        self._controller.add_node(node, self._intake.settings.node_start_seconds)
 
     def remove_node(self, node: str) -> None:
         self._controller.remove_node(node)
 
     @contextmanager
     def moving(self, run: MigrationRun) -> Iterator[None]:
-        with self._manifests.leases.open("migration") as lease:
+        with self._controller.manifests.leases.open("migration") as lease:
             self._controller.begin_migration(run, lease.id)
             yield
 

@@ -127,7 +127,7 @@ def _start(
         node_start_seconds=settings.node_start_seconds,
     )
     collector = Collector(opened, secret, name)
-    parts = JobParts(name, manifests, results, collector, routing, coordinator, settings)
+    parts = JobParts(name, manifests, results, collector, coordinator, settings)
     controller = Controller(parts, cluster)
     watermark = max((t.next_watermark_ms for t in manifest.times if t.next_watermark_ms is not None), default=None)
     intake = Intake(
@@ -145,15 +145,18 @@ def _recovered(manifests: Manifests, name: str, pipeline: Description, nodes: in
         _check_restart(latest, name, pipeline)
     routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
     units = [Unit.of_task(slot) for stage in range(len(pipeline.stages)) for slot in routing.slots(stage)]
-    meta = {"tasks": pipeline.tasks, "version": pipeline.version, "key": [list(s.key) for s in pipeline.stages]}
-    return manifests.recover(first=Manifest.first(units, routing.to_json(), meta=meta))
+    return manifests.recover(first=Manifest.first(units, routing.to_json(), meta=_fixed_for_life(pipeline)))
 
 
 def _check_restart(manifest: Manifest, name: str, pipeline: Description) -> None:
-    now = {"tasks": pipeline.tasks, "version": pipeline.version, "key": [list(stage.key) for stage in pipeline.stages]}
-    for what, value in now.items():
+    for what, value in _fixed_for_life(pipeline).items():
         if manifest.meta.get(what) != value:
             raise IncompatibleRestart(name, what, manifest.meta.get(what), value)
+
+
+def _fixed_for_life(pipeline: Description) -> dict[str, Any]:
+    """What the stored state depends on: none of it may change while there is state."""
+    return {"tasks": pipeline.tasks, "version": pipeline.version, "key": [list(stage.key) for stage in pipeline.stages]}
 
 
 def _beside(store: str, name: str) -> str:

@@ -5,10 +5,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from elastic.errors import CheckpointMismatch, ElasticError, JobStopped, NoRoom
+from elastic.errors import CheckpointMismatch, JobStopped, NoRoom
 from elastic.results import ResultLog
 from elastic.routing import Routing
 from elastic.runtime.controller.deeds import StoreDeeds
@@ -30,7 +31,6 @@ from elastic.runtime.protocol import (
 from elastic.runtime.wire.failures import failure_from_json
 from elastic.settings import Settings
 from migration.live import MigrationRun
-from storage.errors import StorageError
 from storage.state import BatchTime, Collector, LogRef, Manifests
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,6 @@ class JobParts:
     manifests: Manifests
     results: ResultLog | None  # None: nobody wants results
     collector: Collector
-    routing: Routing
     coordinator: Coordinator
     settings: Settings
 
@@ -75,7 +74,7 @@ class Controller:
             parts.manifests,
             parts.results,
             parts.collector,
-            parts.routing,
+            parts.coordinator.placement.committed,
             patience_seconds=parts.settings.store_patience_seconds,
             retain_result_batches=parts.settings.retain_result_batches,
             post=self._events.put,
@@ -234,7 +233,7 @@ class Controller:
         """Raise what ended the job, if anything did."""
         if self._error is not None:
             # A fresh one for each thread that waits: a raised exception collects tracebacks.
-            raise _again(self._error)
+            raise copy(self._error)
         if self._closing.is_set():
             raise JobStopped(self._parts.name)
 
@@ -290,12 +289,3 @@ class Controller:
             if time.monotonic() >= snapshot_at:
                 self._events.put(events.SnapshotDue())
                 snapshot_at = time.monotonic() + settings.snapshot_seconds
-
-
-def _again(error: BaseException) -> BaseException:
-    if isinstance(error, ElasticError | StorageError):
-        copy = type(error).__new__(type(error))
-        copy.args = error.args
-        vars(copy).update(vars(error))
-        return copy
-    return error

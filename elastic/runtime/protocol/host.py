@@ -44,12 +44,13 @@ class _Unit:
         stopped = self.last_batch is not None and self.complete and self.position.batch >= self.last_batch
         return stopped and self.state is not None
 
-    def can_take(self, step: Step) -> bool:
-        if self.is_released:
-            return False
-        if self.complete:
-            return step.position == (self.position.batch + 1, 0)
-        return step.position == (self.position.batch, self.position.round + 1)
+    @property
+    def next_position(self) -> Position | None:
+        """Of the step that it takes next; None if it takes no more, or is not ready."""
+        if self.state is None or self.is_released:
+            return None
+        batch, round_ = self.position
+        return Position(batch + 1, 0) if self.complete else Position(batch, round_ + 1)
 
 
 class Work(NamedTuple):
@@ -123,17 +124,15 @@ class Host:
         self.epoch = max(self.epoch, message.epoch)
         units = [self._units[slot] for slot in message.slots if slot in self._units]
         leaving = [unit for unit in units if unit.epoch <= message.epoch]
+        last_batch = max((unit.position.batch for unit in leaving), default=None)
         for unit in leaving:
-            unit.last_batch = max(other.position.batch for other in leaving)
-            unit.epoch = message.epoch
+            unit.last_batch, unit.epoch = last_batch, message.epoch
         return tuple(unit.slot for unit in leaving)
 
     def capture_released(self, slot: int) -> Capture | None:
         """The state of a unit that has stopped; None while it has not."""
         unit = self._units.get(slot)
-        if unit is None or not unit.is_released or unit.state is None:
-            return None
-        return Capture(slot, self._runners[stage_of(slot)].capture(unit.state), unit.position.batch)
+        return self._capture(unit) if unit is not None and unit.is_released else None
 
     def forget(self, message: Forget) -> None:
         for slot in message.slots:
@@ -152,14 +151,16 @@ class Host:
         """What can be done now, oldest step first; every unit is in at most one of them."""
         ready: dict[Position, list[int]] = {}
         for unit in self._units.values():
-            if unit.state is not None and (step := self._next_step(unit)) is not None:
-                ready.setdefault(step.position, []).append(unit.slot)
+            position = unit.next_position
+            if position is not None and position in self._steps:
+                ready.setdefault(position, []).append(unit.slot)
         return [Work(self._steps[position], tuple(sorted(slots))) for position, slots in sorted(ready.items())]
 
     def take(self, work: Work, rows: Mapping[int, Sequence[pa.Table]]) -> Taken:
         """Let the units take the step, each with its slices in order."""
         step = work.step
-        units = [self._units[slot] for slot in work.slots if self._can_take(slot, step)]
+        here = [self._units[slot] for slot in work.slots if slot in self._units]
+        units = [unit for unit in here if unit.next_position == step.position]
         taken = Taken(step.position, tuple(unit.slot for unit in units if unit.reported < step.position))
         for unit in units:
             output = self._take(unit, step, rows.get(unit.slot, ()))
@@ -192,9 +193,6 @@ class Host:
                 return self._captured(unit)
         return None
 
-    def slots(self) -> Iterator[int]:
-        return iter(self._units)
-
     def is_past(self, position: Position) -> bool:
         """Whether every unit has its state and has taken the step at that position."""
         return all(unit.state is not None and unit.position >= position for unit in self._working())
@@ -203,9 +201,9 @@ class Host:
     def loading(self) -> int:
         return sum(unit.state is None for unit in self._units.values())
 
-    def steps_after(self, position: Position) -> list[Step]:
-        """What is known to follow, in order."""
-        return [self._steps[later] for later in sorted(self._steps) if later > position]
+    def steps_after(self, position: Position) -> Iterator[Step]:
+        """What is known to follow, in order; sorted only when somebody asks for the first."""
+        yield from (self._steps[later] for later in sorted(self._steps) if later > position)
 
     @property
     def waiting_steps(self) -> int:
@@ -233,18 +231,8 @@ class Host:
                 unit.measured = unit.changed
                 unit.statistics.state_bytes = self._runners[stage_of(unit.slot)].size(unit.state)
 
-    def _next_step(self, unit: _Unit) -> Step | None:
-        if unit.is_released:
-            return None
-        batch, round_ = unit.position
-        return self._steps.get(Position(batch + 1, 0) if unit.complete else Position(batch, round_ + 1))
-
     def _working(self) -> list[_Unit]:
         return [unit for unit in self._units.values() if not unit.is_released]
-
-    def _can_take(self, slot: int, step: Step) -> bool:
-        unit = self._units.get(slot)
-        return unit is not None and unit.state is not None and unit.can_take(step)
 
     def _take(self, unit: _Unit, step: Step, slices: Sequence[pa.Table]) -> StepOutput | None:
         runner = self._runners[stage_of(unit.slot)]
@@ -257,8 +245,8 @@ class Host:
             step.time.watermark_ms,
             step.time.next_watermark_ms,
         )
-        assert unit.state is not None  # noqa: S101 - for the type checker; can_take has looked
-        if not slices and not (step.round == 0 and runner.due(unit.state, moment)):
+        assert unit.state is not None  # noqa: S101 - for the type checker; next_position has looked
+        if not slices and not runner.due(unit.state, moment):
             return None
         started = time.perf_counter()
         output = runner.step(unit.state, slices, moment)
@@ -287,7 +275,10 @@ class Host:
         assert self._snapshot is not None  # noqa: S101 - somebody has begun one
         if unit.changed <= self._snapshot.saved[unit.slot]:
             return Unchanged(unit.slot, unit.changed, unit.position.batch)
-        assert unit.state is not None  # noqa: S101 - for the type checker; next_capture has looked
+        return self._capture(unit)
+
+    def _capture(self, unit: _Unit) -> Capture:
+        assert unit.state is not None  # noqa: S101 - for the type checker; whoever calls has looked
         return Capture(unit.slot, self._runners[stage_of(unit.slot)].capture(unit.state), unit.position.batch)
 
     def _forget_steps(self) -> None:

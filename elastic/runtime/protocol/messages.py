@@ -155,7 +155,6 @@ class Applied:
     emitted_stages: tuple[int, ...] = ()
     results: ResultRef | None = None
     rows: int = 0
-    replayed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {

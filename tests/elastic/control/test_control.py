@@ -55,6 +55,7 @@ class PaperCluster:
     @contextmanager
     def moving(self, run: MigrationRun) -> Iterator[None]:
         self.go.wait(10)
+        self.run = run
         self._carry_out(run, run.start())
         yield
 
@@ -75,7 +76,7 @@ class PaperCluster:
         return run.is_over
 
     def resume(self) -> None:
-        raise AssertionError("nothing is paused here")
+        self._carry_out(self.run, self.run.resume())
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -126,6 +127,22 @@ def test_a_second_request_is_refused_or_waits_as_asked() -> None:
     assert first.is_over or first.wait(10)
     assert second.wait(10)
     assert len(cluster.current.nodes) == 4
+
+
+def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before() -> None:
+    cluster = PaperCluster()
+    scaler, _ = scaler_of(cluster)
+    cluster.go.clear()
+    migration = scaler.scale(ScaleRequest(nodes=4))
+    migration.pause()
+    cluster.go.set()
+    while migration.phase != "paused":
+        assert not migration.wait(0.01)
+    assert not migration.wait(0.3)
+    assert migration.progress().tasks_done == 0
+    migration.resume()
+    assert migration.wait(10)
+    assert migration.progress().tasks_done == len(migration.plan.moves)
 
 
 def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
