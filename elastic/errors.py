@@ -17,6 +17,7 @@ ElasticError
 ├── NullKey                           rows without a key, and the job says that is wrong
 ├── RowTooLarge                       one row above the limit
 ├── OperatorFailed                    the user's operator raised
+├── CombineFailed                     the user's operator raised while it combined rows on their way to it
 ├── InvalidOutput                     the user's operator gave rows that do not fit its schema
 ├── NodeLost                          a node fell silent or ended
 ├── NoRoom                            the cluster did not start the nodes in time
@@ -228,6 +229,18 @@ class OperatorFailed(ElasticError):
         super().__init__(
             f"operator {operator!r} failed on task {task} in batch {batch}:\n{cause_text.rstrip()}{near}\n"
             'Correct the operator and start the job again, or set on_error to "skip" to set such rows aside.'
+        )
+
+
+class CombineFailed(ElasticError):
+    """The user's operator raised while it combined rows on their way to it; `cause_text` is its traceback."""
+
+    def __init__(self, operator: str, cause_text: str) -> None:
+        self.operator = operator
+        self.cause_text = cause_text
+        super().__init__(
+            f"operator {operator!r} failed to combine rows:\n{cause_text.rstrip()}\n"
+            "Correct its combine and start the job again; the batch is not lost, it comes again."
         )
 
 

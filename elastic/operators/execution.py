@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from elastic.errors import InvalidJob
 from elastic.operators.calls import BatchCalls, Calls, Step, UnitState
+from elastic.operators.combining import Combiner
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.keyed_calls import KeyedCalls
 from elastic.operators.keys import canonical, needs_canonical
@@ -64,6 +65,7 @@ class StageRunner:
         self.input_schema = input_schema
         self.stage = stage
         self.name = name
+        self.combiner = Combiner.of(self.operator, name)  # travels to those who send rows here
         self._schemas = _schemas(self.operator, input_schema, next_schema)
         self._calls = self._calls_of(self.operator, skip=on_error == "skip")
 
@@ -76,6 +78,10 @@ class StageRunner:
     def emits_rows_to_stages(self) -> bool:
         """Whether a step may cause another round."""
         return NEXT in self._schemas or SELF in self._schemas
+
+    def combined(self, rows: pa.Table) -> pa.Table:
+        """Rows on their way here, as few as the operator can make them."""
+        return rows if self.combiner is None else self.combiner(rows)
 
     def open(self) -> None:
         self.operator.open()

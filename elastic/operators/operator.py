@@ -65,8 +65,17 @@ class Operator:
         return None
 
     def handle_batch(self, rows: Any, state: State, context: Context) -> Yields:
-        """Rows of one task, at least one. May be a generator, or return what it would yield, or nothing."""
+        """Rows of one task, at least one, as `combine` made them. May yield rows, return them, or give nothing."""
         raise NotImplementedError(f"{type(self).__name__} has no handle_batch. Write one.")
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Fewer rows that mean the same, made by whoever sends rows here, before they are logged and travel.
+
+        What it gives is what `handle_batch` gets, always; its columns may be others, but for the key. Called on rows
+        of any tasks, without a state and without `open`, on parts of a batch as they come. Override it where rows of a
+        key can be added up, or where columns can be left out. By default rows come as they are.
+        """
+        return rows
 
     def handle_timer(self, timer: Timer, state: State, context: Context) -> Yields:
         """A timer that the operator set is due."""

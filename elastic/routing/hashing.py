@@ -8,7 +8,6 @@ differently by setting (strings with a collation) or not at all (maps) cannot be
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -141,9 +140,8 @@ def _bytes(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
     _, positions, data = array.buffers()
     if positions is None:
         return xxh64.of_bytes([], seeds)
-    offsets = np.frombuffer(positions, np.int64)[array.offset : array.offset + len(array) + 1].tolist()
-    view = memoryview(data or b"")
-    return xxh64.of_bytes((view[start:stop] for start, stop in pairwise(offsets)), seeds)
+    offsets = np.frombuffer(positions, np.int64)[array.offset : array.offset + len(array) + 1]
+    return xxh64.of_texts(offsets, np.frombuffer(data or b"", np.uint8), seeds)
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[Any]:

@@ -25,7 +25,7 @@ from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job import Job
 from elastic.runtime.launcher import SparkLauncher
 from elastic.runtime.node.specification import NodeSpecification
-from elastic.runtime.pipeline import emitting
+from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator
 from elastic.runtime.sources import register
 from elastic.runtime.wire import wire_token
@@ -131,7 +131,15 @@ def _start(
     controller = Controller(parts, cluster)
     watermark = max((t.next_watermark_ms for t in manifest.times if t.next_watermark_ms is not None), default=None)
     intake = Intake(
-        name, controller, access, replace(settings, secret=None), pipeline.stages[0].key, token, event_time, delay_ms
+        name,
+        controller,
+        access,
+        replace(settings, secret=None),
+        pipeline.stages[0].key,
+        runners(pipeline, settings.on_error)[0].combiner,
+        token,
+        event_time,
+        delay_ms,
     )
     intake.watermark_ms = watermark
     register(spark, secret)

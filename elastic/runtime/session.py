@@ -26,7 +26,6 @@ def local_session(nodes: int = 4, *, spare_nodes: int = 4, **options: str) -> Sp
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
         "spark.python.daemon.module": "elastic.runtime.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     }
     for name, value in {**defaults, **{key.replace("_", "."): value for key, value in options.items()}}.items():
         builder = builder.config(name, value)

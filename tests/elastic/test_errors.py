@@ -25,6 +25,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.NullKey("word", 3, 17),
     errors.RowTooLarge(100_000_000, 64 << 20, 17),
     errors.OperatorFailed("Counts", 5, 17, "Traceback ...\nZeroDivisionError: division by zero\n", "{'word': 'a'}"),
+    errors.CombineFailed("Counts", "Traceback ...\nZeroDivisionError: division by zero\n"),
     errors.InvalidOutput("Counts", "column 'count' is missing"),
     errors.NodeLost("node-3", "silent for 10 s"),
     errors.NoRoom(3, 8, 60.0),

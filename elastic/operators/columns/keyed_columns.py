@@ -19,6 +19,7 @@ from elastic.operators.schemas import SchemaLike, schema_of
 DESCRIPTION = "keyed-columns"  # the entry that says what the other arrays are
 _KEYS = "keys."
 _COLUMN = "column."
+_ONE = np.ones(1, np.int64)
 
 
 class KeyedColumns:
@@ -83,13 +84,18 @@ class KeyedColumns:
             array = self._columns[name] = self._with_room(name, array)
         return array[: len(self)]
 
-    def count(self, name: str, rows: Words) -> Words:
-        """Add one to a column of int64 for every mention of a row; the rows mentioned, each once, in order."""
+    def count(self, name: str, rows: Words, amounts: Words | None = None) -> Words:
+        """Add one, or its amount, to a column of int64 for every mention of a row.
+
+        Gives the rows mentioned, each once, in order.
+        """
         counts = self.column(name)
         if len(self._seen) < len(self):
             self._seen = np.zeros(2 * len(self), np.uint8)
         touched = np.empty(len(rows), np.int64)
-        found = kernels.count_rows(read_only(rows), counts, self._seen, touched)
+        found = kernels.count_rows(
+            read_only(rows), read_only(_ONE if amounts is None else amounts), counts, self._seen, touched
+        )
         return touched[:found]
 
     def to_table(self, rows: Words | None = None) -> pa.Table:

@@ -161,6 +161,7 @@ class OperatorTester:
     def _send(self, rows: pa.Table | None, stage: int, slices: Slices) -> None:
         if rows is None or not rows.num_rows:
             return
+        rows = self._runners[stage].combined(rows)
         hashes = key_hash([rows.column(name) for name in self._stages[stage].key])
         for slot, some in split(rows, self._running.routing.slots_of(hashes, stage)).slices().items():
             slices.setdefault(slot, []).append(some)

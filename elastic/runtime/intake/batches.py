@@ -12,9 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives 
 from pyspark.sql.types import NumericType
 
 from elastic.errors import CheckpointMismatch
+from elastic.operators.combining import Combiner
 from elastic.routing import spark_hash_expression
 from elastic.runtime.access import StoreAccess
 from elastic.runtime.controller import Controller
+from elastic.runtime.intake.arrow_batches import ArrowBatches
 from elastic.runtime.intake.orders import HASH, Orders
 from elastic.runtime.intake.sender import STATUS_SCHEMA, send
 from elastic.runtime.patience import patiently
@@ -38,12 +40,14 @@ class Intake:
     store: StoreAccess
     settings: Settings
     key: tuple[str, ...]
+    combine: Combiner | None
     token: str = field(repr=False)
     event_time: str | None = None
     watermark_delay_ms: int = 0
     watermark_ms: int | None = None  # as of the newest batch that counts
     rows: int = 0
     claimed: bool = False  # whether the job is known to belong to this query
+    arrow_batches: ArrowBatches = field(default_factory=ArrowBatches)
     failure: BaseException | None = None
     gate: threading.Lock = field(default_factory=threading.Lock)  # whoever holds it suspends the stream
 
@@ -87,19 +91,25 @@ class Intake:
 
     def _send(self, frame: DataFrame, batch: int) -> list[dict[str, Any]]:
         hashed = frame if self._hashes_in_python(frame) else frame.withColumn(HASH, self._hash())
+        self.arrow_batches.limit(frame.sparkSession, frame.schema)
         sent = hashed.mapInArrow(partial(send, self._orders(batch)), STATUS_SCHEMA).collect()
         statuses = [json.loads(row.status) for row in sent]
         for status in statuses:
             if "failure" in status:
                 raise failure_from_json(status["failure"])
+            self.arrow_batches.saw(status["rows"], status["bytes"])
         return statuses
 
     def _hash(self) -> Column:
         return F.expr(spark_hash_expression(self.key))
 
     def _hashes_in_python(self, frame: DataFrame) -> bool:
-        """NumPy hashes numbers in a fraction of the time that Spark needs to bring a column of hashes over."""
-        return all(isinstance(frame.schema[name].dataType, NumericType) for name in self.key)
+        """NumPy hashes numbers in a fraction of the time that Spark needs to bring a column of hashes over.
+
+        Rows that are combined are hashed after that, when they are few.
+        """
+        numbers = all(isinstance(frame.schema[name].dataType, NumericType) for name in self.key)
+        return numbers or self.combine is not None
 
     def _orders(self, batch: int) -> Orders:
         route = self.controller.route()
@@ -113,6 +123,7 @@ class Intake:
             self.settings,
             self.key,
             self.event_time,
+            self.combine,
         )
 
     def _watermark_after(self, statuses: list[dict[str, Any]]) -> int | None:

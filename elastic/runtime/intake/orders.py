@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from elastic.operators.combining import Combiner
 from elastic.routing import Routing
 from elastic.runtime.access import StoreAccess
 from elastic.settings import Settings
@@ -22,3 +23,4 @@ class Orders:
     settings: Settings
     key: tuple[str, ...]
     event_time: str | None
+    combine: Combiner | None  # what the operator makes of rows before they travel

@@ -55,6 +55,7 @@ class _Partition:
         self._log = InputLog(_store(orders), orders.store.secret, orders.job, compression=orders.settings.compression)
         self._refs: list[LogRef] = []
         self._rows = 0
+        self._bytes = 0
         self._latest_ms: int | None = None
 
     def send_all(self, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
@@ -71,21 +72,25 @@ class _Partition:
         return {
             "logs": [ref.to_json() for ref in self._refs],
             "rows": self._rows,
+            "bytes": self._bytes,
             "latest_ms": self._latest_ms,
         }
 
     def _send(self, rows: pa.Table) -> None:
         rows = checks.checked(rows, self._orders)
+        self._look_at_the_time(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._orders.combine is not None and rows.num_rows:
+            rows = self._orders.combine(rows)
         if not rows.num_rows:
             return
-        self._look_at_the_time(rows)
         parts = split(*self._with_slots(rows))
         ref = LogRef.new(self._orders.batch, 0, self._partition, len(self._refs))
         uploads = [_uploads.submit(self._upload, ref, node, part) for node, part in self._destinations(parts).items()]
         slices = parts.slices()
         patience = self._orders.settings.store_patience_seconds
         self._refs.append(patiently(lambda: self._log.append_as(ref, slices), patience))
-        self._rows += rows.num_rows
         for upload in uploads:
             upload.result()
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from elastic.results import Description, ResultLog
+from elastic.operators.execution import StageRunner
+from elastic.results import ResultLog
 from elastic.routing import Routing, split
 from elastic.routing.hashing import key_hash
 from elastic.runtime.protocol import Applied
@@ -16,9 +17,9 @@ class Outputs:
     """Makes the outputs of one node durable. Every call writes new objects; only reported ones count."""
 
     def __init__(
-        self, pipeline: Description, routing: Routing, log: InputLog, results: ResultLog, keeps_results: bool
+        self, runners: Sequence[StageRunner], routing: Routing, log: InputLog, results: ResultLog, keeps_results: bool
     ) -> None:
-        self._pipeline = pipeline
+        self._runners = runners
         self._routing = routing
         self._log = log
         self._results = results
@@ -29,9 +30,7 @@ class Outputs:
         emitted = self._emit(taken) if taken.emitted else None
         results = None
         if self._keeps_results and (taken.results or taken.quarantined):
-            tables = {
-                self._pipeline.stages[stage].name: pa.concat_tables(rows) for stage, rows in taken.results.items()
-            }
+            tables = {self._runners[stage].name: pa.concat_tables(rows) for stage, rows in taken.results.items()}
             quarantined = pa.concat_tables(taken.quarantined) if taken.quarantined else None
             results = self._results.write(*taken.position, taken.slots, tables, quarantined)
         return Applied(
@@ -53,6 +52,7 @@ class Outputs:
         return self._log.append(batch, min(taken.slots), slices, round=round_ + 1)
 
     def _routed(self, stage: int, tables: Sequence[pa.Table]) -> Mapping[int, pa.Table]:
-        rows = pa.concat_tables(tables)
-        hashes = key_hash([rows[name] for name in self._pipeline.stages[stage].key])
+        runner = self._runners[stage]
+        rows = runner.combined(pa.concat_tables(tables))
+        hashes = key_hash([rows[name] for name in runner.key])
         return split(rows, self._routing.slots_of(hashes, stage)).slices()

@@ -93,7 +93,7 @@ class NodeProcess:
             settings.store_patience_seconds,
         )
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
-        outputs = Outputs(spec.pipeline, spec.routing, log, results, spec.keeps_results)
+        outputs = Outputs(self._runners, spec.routing, log, results, spec.keeps_results)
         self._writer = Writer(outputs, self._reports, names, settings.store_patience_seconds, self._fail_later)
         self._loader = Loader(self._manager, settings.store_patience_seconds, self._inbox.put, self._fail_later)
         self._endpoint = Endpoint(

@@ -53,16 +53,20 @@ def test_both_stop_at_the_same_text_when_there_is_no_more_room(texts: list[bytes
     assert ends[0] == ends[1]
 
 
-@given(st.lists(st.integers(0, 9), max_size=40))
-def test_both_count_alike(numbers: list[int]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-5, 5)), max_size=40), st.booleans())
+def test_both_count_alike(mentions: list[tuple[int, int]], weighted: bool) -> None:
+    numbers = [number for number, _ in mentions]
+    added = [amount if weighted and len(mentions) != 1 else 1 for _, amount in mentions]
     rows = frozen(np.array(numbers, np.int64))
+    amounts = frozen(np.array(added if weighted else [1], np.int64))
     ends = []
     for kernels in (compiled, vectorised):
         counts, seen, touched = np.zeros(10, np.int64), np.zeros(10, np.uint8), np.empty(len(rows), np.int64)
-        found = kernels.count_rows(rows, counts, seen, touched)
+        found = kernels.count_rows(rows, amounts, counts, seen, touched)
         assert not seen.any()
         ends.append((counts.tolist(), touched[:found].tolist()))
-    assert ends[0] == ends[1] == ([numbers.count(row) for row in range(10)], list(dict.fromkeys(numbers)))
+    sums = [sum(amount for number, amount in zip(numbers, added, strict=True) if number == row) for row in range(10)]
+    assert ends[0] == ends[1] == (sums, list(dict.fromkeys(numbers)))
 
 
 COUNT = (

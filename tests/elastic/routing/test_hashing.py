@@ -13,7 +13,7 @@ from hypothesis import given
 from xxhash import xxh64_intdigest
 
 from elastic.errors import InvalidJob, UnknownColumn, UnsupportedKeyType
-from elastic.routing import check_key, key_hash, scalar_hash, spark_hash_expression, task_of
+from elastic.routing import check_key, key_hash, scalar_hash, spark_hash_expression, task_of, xxh64
 from tests.elastic.routing.keys import KEYS, ODD_NAN, key_columns
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -51,6 +51,17 @@ GOLDEN: list[tuple[tuple[Any, ...], list[pa.DataType] | None, int]] = [
     ((Decimal("1.25"),), [pa.decimal128(20, 2)], 284054986895877072),
     ((None, ""), [pa.int32(), pa.string()], -7444071767201028348),
 ]
+
+
+@given(st.lists(st.binary(max_size=100), min_size=64, max_size=80), st.booleans(), st.integers(0, 5))
+def test_texts_of_every_length_hash_alike_with_and_without_a_compiler(
+    texts: list[bytes], compiler: bool, skipped: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiler:
+            patch.setattr(xxh64, "_compiled", lambda: None)
+        hashes = key_hash([pa.array(texts).slice(skipped)])
+    assert hashes.tolist() == [signed(xxh64_intdigest(text, 42)) for text in texts[skipped:]]
 
 
 @pytest.mark.parametrize(("values", "types", "expected"), GOLDEN)

@@ -186,8 +186,9 @@ class World:
             getattr(self, f"_do_{type(command).__name__}")(command)
 
     def _do_StartNode(self, command: commands.StartNode) -> None:  # noqa: N802 - named by the command
-        outputs = Outputs(self._pipeline, self._routing, self._log, self._results, keeps_results=True)
-        node = Node(command.node, command.incarnation, Host(runners(self._pipeline, "fail")), outputs)
+        stages = runners(self._pipeline, "fail")
+        outputs = Outputs(stages, self._routing, self._log, self._results, keeps_results=True)
+        node = Node(command.node, command.incarnation, Host(stages), outputs)
 
         def join() -> None:
             self._nodes.append(node)
@@ -456,6 +457,7 @@ class World:
         self._deliver(events.BatchLogged(batch, refs, time))
 
     def _send_partition(self, batch: int, partition: int, rows: pa.Table) -> LogRef:
+        rows = runners(self._pipeline, "fail")[0].combined(rows)
         hashes = key_hash([rows[name] for name in self._pipeline.stages[0].key])
         parts = split(rows, self._routing.slots_of(hashes, 0))
         if self.random.random() < self._faults.duplicate:

@@ -110,7 +110,7 @@ def undisturbed(pipeline: Description, batches: list[list[pa.Table]]) -> tuple[C
     states = {slot_of(number, task): stage.new_state() for number, stage in enumerate(stages) for task in range(TASKS)}
     results: Counter[str] = Counter()
     for batch, partitions in enumerate(batches):
-        waiting = {0: pa.concat_tables(partitions)}
+        waiting = {0: stages[0].combined(pa.concat_tables(partitions))}
         round_ = 0
         while waiting or round_ == 0:
             emitted: dict[int, list[pa.Table]] = {}
@@ -125,7 +125,7 @@ def undisturbed(pipeline: Description, batches: list[list[pa.Table]]) -> tuple[C
                 for target, table in ((number + 1, output.next), (number, output.self_)):
                     if table is not None and table.num_rows:
                         emitted.setdefault(target, []).append(table)
-            waiting = {stage: pa.concat_tables(tables) for stage, tables in emitted.items()}
+            waiting = {stage: stages[stage].combined(pa.concat_tables(tables)) for stage, tables in emitted.items()}
             round_ += 1
     return results, {slot: _shown(state) for slot, state in states.items()}
 

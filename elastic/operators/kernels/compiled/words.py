@@ -81,15 +81,17 @@ def index_words(stored: Words, count: int, slots: Slots) -> None:
 
 
 @compiled
-def count_rows(rows: Words, counts: Words, seen: Bytes, touched: Words) -> int:
-    """Add one to the count of every row named, and list the rows named, each once, in order; gives how many.
+def count_rows(rows: Words, amounts: Words, counts: Words, seen: Bytes, touched: Words) -> int:
+    """Add to the count of every row named, and list the rows named, each once, in order; gives how many.
 
-    `seen` is zero for every row, and again when this is done; `touched` has room for as many as `rows`.
+    `amounts` is what to add: one number for each row named, or one for all. `seen` is zero for every row, and again
+    when this is done; `touched` has room for as many as `rows`.
     """
     found = 0
+    step = 0 if len(amounts) == 1 else 1
     for i in range(len(rows)):
         row = rows[i]
-        counts[row] += 1
+        counts[row] += amounts[i * step]
         touched[found] = row
         found += seen[row] == 0
         seen[row] = 1

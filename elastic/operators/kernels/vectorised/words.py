@@ -49,10 +49,10 @@ def index_words(stored: Words, count: int, slots: Slots) -> None:
     claim(_hashes(stored[:count]), 0, slots)
 
 
-def count_rows(rows: Words, counts: Words, _seen: Bytes, touched: Words) -> int:
-    """Add one to the count of every row named, and list the rows named, each once, in order; gives how many."""
+def count_rows(rows: Words, amounts: Words, counts: Words, _seen: Bytes, touched: Words) -> int:
+    """Add to the count of every row named, and list the rows named, each once, in order; gives how many."""
     column = distinct(pa.array(rows))
     different = column.keys.to_numpy()
-    counts[different] += np.bincount(column.codes, minlength=len(different))
+    np.add.at(counts, rows, amounts)
     touched[: len(different)] = different
     return len(different)

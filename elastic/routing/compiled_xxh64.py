@@ -1,0 +1,92 @@
+"""XXH64 of texts of any length, compiled by numba; a text of a few letters takes some 10 ns.
+
+Imported only where numba is installed; `xxh64` falls back to the `xxhash` package, which gives the same hashes.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from elastic.routing.xxh64 import PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5
+
+_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+
+
+def _compiled(function: _Kernel) -> _Kernel:
+    try:
+        return cast("_Kernel", numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:
+        # Nowhere to keep a cache (a read-only installation without a home folder): compile in every process.
+        return cast("_Kernel", numba.njit(nogil=True)(function))
+
+
+@_compiled
+def _rotated(word: np.uint64, bits: int) -> np.uint64:
+    return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+
+
+@_compiled
+def _word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
+    """The bytes from there as one number, low end first; one load for a constant size."""
+    word = np.uint64(0)
+    for i in range(size):
+        word |= np.uint64(data[np.uint64(at + i)]) << np.uint64(8 * i)
+    return word
+
+
+@_compiled
+def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
+    return _rotated(lane + word * PRIME_2, 31) * PRIME_1
+
+
+@_compiled
+def _merged(hashed: np.uint64, lane: np.uint64) -> np.uint64:
+    return (hashed ^ _round(np.uint64(0), lane)) * PRIME_1 + PRIME_4
+
+
+@_compiled
+def _hash(data: npt.NDArray[np.uint8], begin: int, end: int, seed: np.uint64) -> np.uint64:
+    at = begin
+    if end - begin >= 32:
+        first, second = seed + PRIME_1 + PRIME_2, seed + PRIME_2
+        third, fourth = seed, seed - PRIME_1
+        while at + 32 <= end:
+            first = _round(first, _word(data, at, 8))
+            second = _round(second, _word(data, at + 8, 8))
+            third = _round(third, _word(data, at + 16, 8))
+            fourth = _round(fourth, _word(data, at + 24, 8))
+            at += 32
+        hashed = _rotated(first, 1) + _rotated(second, 7) + _rotated(third, 12) + _rotated(fourth, 18)
+        hashed = _merged(_merged(_merged(_merged(hashed, first), second), third), fourth)
+    else:
+        hashed = seed + PRIME_5
+    hashed += np.uint64(end - begin)
+    while at + 8 <= end:
+        hashed = _rotated(hashed ^ _round(np.uint64(0), _word(data, at, 8)), 27) * PRIME_1 + PRIME_4
+        at += 8
+    if at + 4 <= end:
+        hashed = _rotated(hashed ^ (_word(data, at, 4) * PRIME_1), 23) * PRIME_2 + PRIME_3
+        at += 4
+    while at < end:
+        hashed = _rotated(hashed ^ (np.uint64(data[at]) * PRIME_5), 11) * PRIME_1
+        at += 1
+    hashed ^= hashed >> np.uint64(33)
+    hashed *= PRIME_2
+    hashed ^= hashed >> np.uint64(29)
+    hashed *= PRIME_3
+    return hashed ^ (hashed >> np.uint64(32))
+
+
+@_compiled
+def hash_texts(
+    offsets: npt.NDArray[np.int64],
+    data: npt.NDArray[np.uint8],
+    seeds: npt.NDArray[np.uint64],
+    hashes: npt.NDArray[np.uint64],
+) -> None:
+    """The hash of every text `data[offsets[i]:offsets[i + 1]]`, started from its seed."""
+    for i in range(len(seeds)):
+        hashes[i] = _hash(data, offsets[i], offsets[i + 1], seeds[i])
