@@ -10,10 +10,23 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from elastic.control import Journal, Migration, Monitor, Scaler, ScaleRequest
-from elastic.errors import ElasticError, JobStopped, StateUnavailable
+from elastic.control import (
+    OBSERVE_SECONDS,
+    Autoscaler,
+    Autoscaling,
+    Journal,
+    Load,
+    Migration,
+    Monitor,
+    Policy,
+    Repeating,
+    Scaler,
+    ScaleRequest,
+)
+from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
+from elastic.runtime import admission
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
@@ -69,8 +82,11 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        cluster = JobCluster(controller, intake)
-        self._scaler = Scaler(cluster, Monitor(pipeline.tasks), self._journal)
+        self._cluster = cluster = JobCluster(controller, intake)
+        self._monitor = monitor = Monitor(pipeline.tasks)
+        self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
+        self._scaler = Scaler(cluster, monitor, self._journal)
+        self._autoscaler: Autoscaler | None = None
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -85,6 +101,7 @@ class Job:
         try:
             self._controller.start()
             self._controller.wait_until_serving(self._intake.settings.node_start_seconds)
+            self._observing.start()
             if (follower := self._follower) is not None:
                 follower.start()
                 self._controller.deeds.needed_from = lambda: follower.next_batch
@@ -185,6 +202,45 @@ class Job:
         """What `scale` would do with the same arguments; changes nothing."""
         return self._scaler.plan(ScaleRequest(nodes, add, tuple(remove), **how))
 
+    def autoscale(
+        self,
+        policy: str | Policy = "utilisation",
+        *,
+        ceiling: int,
+        floor: int = 1,
+        recommend_only: bool = False,
+        **how: Any,
+    ) -> Autoscaler:
+        """Let a policy change the number of nodes between `floor` and `ceiling`, until the autoscaler is stopped.
+
+        With `recommend_only` it only writes down what it would do. `how` is what else `Autoscaling.of` takes, as
+        `window_seconds` and `cool_down_seconds`, and the options of the policy.
+        """
+        asked = Autoscaling.of(
+            self.pipeline.tasks, policy=policy, ceiling=ceiling, floor=floor, recommend_only=recommend_only, **how
+        )
+        admission.check_cluster(self._frame.sparkSession, ceiling)
+        return self.begin_autoscaling(asked)
+
+    def begin_autoscaling(self, asked: Autoscaling) -> Autoscaler:
+        """What `autoscale` does once its arguments are checked."""
+        with self._lock:
+            self._controller.check()
+            if self._autoscaler is not None and not self._autoscaler.is_stopped:
+                raise AutoscalerRunning(self.name)
+            self._autoscaler = Autoscaler(asked, self._cluster, self._monitor, self._scaler, self._journal)
+            self._autoscaler.start()
+            return self._autoscaler
+
+    @property
+    def autoscaler(self) -> Autoscaler | None:
+        """The latest autoscaler of this life, stopped or not."""
+        return self._autoscaler
+
+    def load(self, seconds: float = 60.0) -> Load:
+        """How busy the nodes were in the last seconds, 60 at most, and how much waits for them."""
+        return self._monitor.load(seconds)
+
     @property
     def migration(self) -> Migration | None:
         """The latest migration of this life, over or not."""
@@ -210,6 +266,8 @@ class Job:
         Without `drain` it stops at once; the next life repeats what was not saved.
         """
         self._stopping.set()
+        if self._autoscaler is not None:
+            self._autoscaler.stop()
         if self._query is not None:
             with _expected_interrupt():
                 self._query.stop()
@@ -237,6 +295,9 @@ class Job:
         with self._lock:
             if self._ended.is_set():
                 return
+            self._observing.stop()
+            if self._autoscaler is not None:
+                self._autoscaler.stop()
             self._controller.close()
             if self._follower is not None:
                 self._follower.stop()
