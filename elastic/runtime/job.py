@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, StateUnavailable
+from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, MigrationFailed, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
 from elastic.runtime import admission
@@ -39,6 +39,7 @@ from storage import Store
 
 _log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
+_SETTLE_SECONDS = 10.0  # for the mini-migration under way; longer, and the next life does without it
 _WATCH_SECONDS = 0.2
 
 
@@ -268,6 +269,8 @@ class Job:
         self._stopping.set()
         if self._autoscaler is not None:
             self._autoscaler.stop()
+        if drain:
+            self._settle_migration()
         if self._query is not None:
             with _expected_interrupt():
                 self._query.stop()
@@ -283,6 +286,14 @@ class Job:
 
     def _source_options(self, stage: str | None) -> dict[str, str]:
         return {"store": self._store.url, "name": self.name, **({"stage": stage} if stage else {})}
+
+    def _settle_migration(self) -> None:
+        """Whoever stops a job need not know that its autoscaler began one: what has moved counts, the rest stays."""
+        migration = self._scaler.current
+        if migration is not None and not migration.is_over:
+            migration.cancel()
+            with suppress(MigrationFailed):
+                migration.wait(_SETTLE_SECONDS)
 
     def _settle(self) -> None:
         try:
