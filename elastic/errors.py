@@ -24,6 +24,9 @@ ElasticError
 ├── StoreAway                         the store was away for longer than the job may wait
 ├── ResultsExpired                    a reader asks for results that retention has removed
 ├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
+│   ├── InvalidAutoscaling            an argument of an autoscaler that cannot be right
+│   └── UnknownPolicy                 a policy that is not there
+├── AutoscalerRunning                 the job has an autoscaler already
 ├── MigrationRunning                  another migration of the job is under way
 ├── MigrationFailed                   a migration did not come to its end; what it moved counts, the rest stayed
 ├── JobStopped                        the job is no longer running
@@ -304,6 +307,36 @@ class ResultsExpired(ElasticError):
 
 class InvalidRequest(ElasticError, ValueError):
     """A scale request that cannot be right; nothing was started."""
+
+
+class InvalidAutoscaling(InvalidRequest):
+    """An argument of an autoscaler that cannot be right; nothing was started."""
+
+    def __init__(self, name: str, value: object, why: str) -> None:
+        self.name = name
+        self.value = value
+        self.why = why
+        super().__init__(f"a job cannot be autoscaled with {name}={value!r}: {why}. Correct it, or leave it out.")
+
+
+class UnknownPolicy(InvalidRequest):
+    """A policy that is not there: neither a name of one nor an object that decides."""
+
+    def __init__(self, policy: object, known: Iterable[str]) -> None:
+        self.policy = str(policy)
+        self.known = tuple(known)
+        super().__init__(
+            f"there is no policy {self.policy!r}.{_nearest(self.policy, self.known)} Use one of {_listed(self.known)}, "
+            "or an object with a method decide(observation)."
+        )
+
+
+class AutoscalerRunning(ElasticError):
+    """The job has an autoscaler already."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"job {name!r} is autoscaled already. Stop that autoscaler first.")
 
 
 class MigrationRunning(ElasticError):

@@ -3,21 +3,35 @@
 Knows the cluster through one port (`Cluster`), and nothing of Spark.
 """
 
-from elastic.control.cluster import Cluster, TaskCounters
+from elastic.control.autoscale import POLICIES, Autoscaler, Autoscaling, Decision, Observation, Policy
+from elastic.control.cluster import Cluster, NodeCounters, TaskCounters, Vitals
 from elastic.control.journal import Journal
+from elastic.control.load import Load
 from elastic.control.migration import Migration, MigrationProgress
-from elastic.control.monitor import Monitor
+from elastic.control.monitor import OBSERVE_SECONDS, Monitor
+from elastic.control.repeating import Repeating
 from elastic.control.request import MODES, ScaleRequest
 from elastic.control.scaler import Scaler
 
 __all__ = [
     "MODES",
+    "OBSERVE_SECONDS",
+    "POLICIES",
+    "Autoscaler",
+    "Autoscaling",
     "Cluster",
+    "Decision",
     "Journal",
+    "Load",
     "Migration",
     "MigrationProgress",
     "Monitor",
+    "NodeCounters",
+    "Observation",
+    "Policy",
+    "Repeating",
     "ScaleRequest",
     "Scaler",
     "TaskCounters",
+    "Vitals",
 ]

@@ -1,5 +1,6 @@
 """The port: all that the control plane needs of a running job."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -13,6 +14,23 @@ class TaskCounters(NamedTuple):
     rows: int
     seconds: float
     state_bytes: int
+    incarnation: str = ""  # who counted; another one counts from zero
+
+
+class NodeCounters(NamedTuple):
+    """What one incarnation of a node says of itself."""
+
+    incarnation: str
+    busy_seconds: float  # since it started
+    waiting_steps: int  # committed steps that it has not taken
+
+
+class Vitals(NamedTuple):
+    """How a job is at one moment; nodes that are starting, lost or being restored are missing."""
+
+    nodes: Mapping[str, NodeCounters]
+    batches_ahead: int  # committed and not applied
+    batches_allowed: int  # with so many ahead the source has to wait
 
 
 class Cluster(Protocol):
@@ -24,6 +42,10 @@ class Cluster(Protocol):
 
     def counters(self) -> dict[int, TaskCounters]:
         """By task, over all stages; tasks that are on their way are missing."""
+        ...
+
+    def vitals(self) -> Vitals:
+        """How busy its nodes are, and how much waits for them."""
         ...
 
     def add_node(self, node: str) -> None:

@@ -37,7 +37,7 @@ class Scaler:
 
     def plan(self, request: ScaleRequest) -> Plan:
         """What the request would do; changes nothing."""
-        self._monitor.observe(self._cluster.counters())
+        self._monitor.look(self._cluster)
         return request.planned(self._cluster.assignment(), self._monitor.workload())
 
     def scale(self, request: ScaleRequest, *, queue: bool = False) -> Migration:

@@ -3,17 +3,30 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from elastic.control import Journal, Migration, Monitor, Scaler, ScaleRequest
-from elastic.errors import ElasticError, JobStopped, StateUnavailable
+from elastic.control import (
+    OBSERVE_SECONDS,
+    Autoscaler,
+    Autoscaling,
+    Journal,
+    Load,
+    Migration,
+    Monitor,
+    Policy,
+    Repeating,
+    Scaler,
+    ScaleRequest,
+)
+from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, MigrationFailed, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
+from elastic.runtime import admission
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
@@ -26,6 +39,7 @@ from storage import Store
 
 _log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
+_SETTLE_SECONDS = 10.0  # for the mini-migration under way; longer, and the next life does without it
 _WATCH_SECONDS = 0.2
 
 
@@ -69,8 +83,11 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        cluster = JobCluster(controller, intake)
-        self._scaler = Scaler(cluster, Monitor(pipeline.tasks), self._journal)
+        self._cluster = cluster = JobCluster(controller, intake)
+        self._monitor = monitor = Monitor(pipeline.tasks)
+        self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
+        self._scaler = Scaler(cluster, monitor, self._journal)
+        self._autoscaler: Autoscaler | None = None
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -85,6 +102,7 @@ class Job:
         try:
             self._controller.start()
             self._controller.wait_until_serving(self._intake.settings.node_start_seconds)
+            self._observing.start()
             if (follower := self._follower) is not None:
                 follower.start()
                 self._controller.deeds.needed_from = lambda: follower.next_batch
@@ -185,6 +203,45 @@ class Job:
         """What `scale` would do with the same arguments; changes nothing."""
         return self._scaler.plan(ScaleRequest(nodes, add, tuple(remove), **how))
 
+    def autoscale(
+        self,
+        policy: str | Policy = "utilisation",
+        *,
+        ceiling: int,
+        floor: int = 1,
+        recommend_only: bool = False,
+        **how: Any,
+    ) -> Autoscaler:
+        """Let a policy change the number of nodes between `floor` and `ceiling`, until the autoscaler is stopped.
+
+        With `recommend_only` it only writes down what it would do. `how` is what else `Autoscaling.of` takes, as
+        `window_seconds` and `cool_down_seconds`, and the options of the policy.
+        """
+        asked = Autoscaling.of(
+            self.pipeline.tasks, policy=policy, ceiling=ceiling, floor=floor, recommend_only=recommend_only, **how
+        )
+        admission.check_cluster(self._frame.sparkSession, ceiling)
+        return self.begin_autoscaling(asked)
+
+    def begin_autoscaling(self, asked: Autoscaling) -> Autoscaler:
+        """What `autoscale` does once its arguments are checked."""
+        with self._lock:
+            self._controller.check()
+            if self._autoscaler is not None and not self._autoscaler.is_stopped:
+                raise AutoscalerRunning(self.name)
+            self._autoscaler = Autoscaler(asked, self._cluster, self._monitor, self._scaler, self._journal)
+            self._autoscaler.start()
+            return self._autoscaler
+
+    @property
+    def autoscaler(self) -> Autoscaler | None:
+        """The latest autoscaler of this life, stopped or not."""
+        return self._autoscaler
+
+    def load(self, seconds: float = 60.0) -> Load:
+        """How busy the nodes were in the last seconds, 60 at most, and how much waits for them."""
+        return self._monitor.load(seconds)
+
     @property
     def migration(self) -> Migration | None:
         """The latest migration of this life, over or not."""
@@ -210,6 +267,10 @@ class Job:
         Without `drain` it stops at once; the next life repeats what was not saved.
         """
         self._stopping.set()
+        if self._autoscaler is not None:
+            self._autoscaler.stop()
+        if drain:
+            self._settle_migration()
         if self._query is not None:
             with _expected_interrupt():
                 self._query.stop()
@@ -226,6 +287,14 @@ class Job:
     def _source_options(self, stage: str | None) -> dict[str, str]:
         return {"store": self._store.url, "name": self.name, **({"stage": stage} if stage else {})}
 
+    def _settle_migration(self) -> None:
+        """Whoever stops a job need not know that its autoscaler began one: what has moved counts, the rest stays."""
+        migration = self._scaler.current
+        if migration is not None and not migration.is_over:
+            migration.cancel()
+            with suppress(MigrationFailed):
+                migration.wait(_SETTLE_SECONDS)
+
     def _settle(self) -> None:
         try:
             self._controller.wait_until_applied(self._controller.next_batch - 1, _DRAIN_SECONDS)
@@ -237,6 +306,9 @@ class Job:
         with self._lock:
             if self._ended.is_set():
                 return
+            self._observing.stop()
+            if self._autoscaler is not None:
+                self._autoscaler.stop()
             self._controller.close()
             if self._follower is not None:
                 self._follower.stop()

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from elastic.control import TaskCounters
+from elastic.control import NodeCounters, TaskCounters, Vitals
 from elastic.routing import IntervalRouting
 from elastic.routing.slots import task_of_slot
 from elastic.runtime.controller import Controller
@@ -27,15 +27,27 @@ class JobCluster:
         return routing.assignment
 
     def counters(self) -> dict[int, TaskCounters]:
-        """Numbers of a task's stages are added up."""
+        """Numbers of a task's stages are added up; while it moves, its source counts until the move is committed."""
         found: dict[int, TaskCounters] = defaultdict(lambda: TaskCounters(0, 0.0, 0))
-        for node in self._controller.status()["nodes"].values():
+        committed = self._controller.committed_routing()
+        for name, node in self._controller.status()["nodes"].items():
             for slot, rows, seconds, state_bytes in node.get("units", ()):
+                if name not in committed.owners(slot):
+                    continue
                 known = found[task_of_slot(slot)]
                 found[task_of_slot(slot)] = TaskCounters(
-                    known.rows + rows, known.seconds + seconds, known.state_bytes + state_bytes
+                    known.rows + rows, known.seconds + seconds, known.state_bytes + state_bytes, node["incarnation"]
                 )
         return dict(found)
+
+    def vitals(self) -> Vitals:
+        status = self._controller.status()
+        nodes = {
+            name: NodeCounters(node["incarnation"], node["busy_seconds"], node.get("waiting_steps", 0))
+            for name, node in status["nodes"].items()
+            if name in status["serving"] and "busy_seconds" in node
+        }
+        return Vitals(nodes, status["batches_ahead"], self._intake.settings.max_batches_ahead)
 
     def add_node(self, node: str) -> None:
         self._controller.add_node(node, self._intake.settings.node_start_seconds)

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame
 
+from elastic.control import Autoscaling
 from elastic.errors import IncompatibleRestart, InvalidSetting, NameTaken
 from elastic.operators import Operator, Stage
 from elastic.operators.stages import stages_of
@@ -53,6 +54,7 @@ def run(
     watermark_delay: str = "0 seconds",
     checkpoint: str | None = None,
     store_settings: Mapping[str, Any] | None = None,
+    autoscale: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Job:
     """Start a job, or go on with the one of this name in this store.
@@ -60,7 +62,8 @@ def run(
     `operator` is one operator, keyed by the columns `key` of `df`, or several in order. `store` is the
     URL of a folder or bucket that the driver and every executor can reach. `trigger` is what
     `DataStreamWriter.trigger` takes, `{"processingTime": "1 second"}`; `checkpoint` is where Spark keeps its offsets,
-    by default beside the state in a file store. `settings` are those of `elastic.settings.Settings`.
+    by default beside the state in a file store. `autoscale` is what `Job.autoscale` takes, `{"ceiling": 8}`; without it
+    the number of nodes stays as it is until somebody changes it. `settings` are those of `elastic.settings.Settings`.
     """
     spark = df.sparkSession
     admission.check_name(name)
@@ -69,7 +72,8 @@ def run(
     resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
     delay_ms = _milliseconds(watermark_delay)
     pipeline = admission.describe(df, stages_of(operator, key), tasks)
-    admission.check_cluster(spark, nodes)
+    autoscaling = None if autoscale is None else Autoscaling.of(tasks, **autoscale)
+    admission.check_cluster(spark, nodes if autoscaling is None else max(nodes, autoscaling.ceiling))
     location = checkpoint or _beside(store, name)
     access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
     with _starting:
@@ -78,6 +82,8 @@ def run(
         job = _start(df, name, pipeline, nodes, resolved, access, opened_sink, event_time, delay_ms)
         _running[store, name] = job
     job.start(location, trigger or {})
+    if autoscaling is not None:
+        job.begin_autoscaling(autoscaling)
     return job
 
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+import storage
 from elastic import errors
+from elastic.control import Journal
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
@@ -37,6 +39,17 @@ def test_a_job_scales_out_and_in_while_rows_arrive_and_counts_are_exact(spark: S
     assert {row["key"]: row["count"] for row in job.state_table().collect()} == dict(enumerate(wanted.tolist()))
     outcomes = [(record["mode"], record["outcome"]) for record in journal if record["kind"] == "ended"]
     assert outcomes == [(mode, "done") for mode in ("progressive", "progressive", "live", "suspend")]
+
+
+def test_a_job_that_is_stopped_settles_the_migration_under_way(spark: SparkSession, tmp_path: Path) -> None:
+    feed = Feed(spark, tmp_path / "input")
+    with start(feed.frame(), tmp_path / "store", tasks=16) as job:
+        feed.send_keys("a", "b", "c")
+        job.process_all_available()
+        migration = job.scale(4, relax=True, tasks_per_node=1)
+    assert migration.phase in ("cancelled", "done")
+    journal = Journal(storage.open((tmp_path / "store").as_uri()), "counts")
+    assert [record.get("outcome") for record in journal.read()] == [None, migration.phase]
 
 
 def test_a_request_that_cannot_be_right_starts_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from elastic.errors import StateUnavailable
 from elastic.results import ResultLog
+from elastic.runtime.node.busy import BusyClock
 from elastic.runtime.node.catching_up import CatchingUp
 from elastic.runtime.node.fetching import Fetcher, Rows
 from elastic.runtime.node.heavy_keys import HeavyKeys
@@ -63,6 +64,7 @@ class NodeProcess:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._leaving: str | None = None
         self._turn = 0
+        self._busy = BusyClock()
         self._statistics: dict[str, Any] = {}
         self._catching_up: CatchingUp | None = None
         self._heavy_keys = HeavyKeys.asked_for(spec)
@@ -134,7 +136,9 @@ class NodeProcess:
     def _hear(self, wait: bool) -> None:
         """Take all that is in the inbox; wait for something first if there is nothing else to do."""
         if wait:
-            self._inbox.get()()
+            with self._busy.waiting():
+                heard = self._inbox.get()
+            heard()
         while not self._inbox.empty():
             self._inbox.get()()
 
@@ -160,7 +164,9 @@ class NodeProcess:
     def _take(self, work: Work, rows: Rows) -> None:
         if self._heavy_keys is not None:
             self._heavy_keys.see(rows)
-        self._writer.put(self._host.take(work, rows))
+        taken = self._host.take(work, rows)
+        with self._busy.waiting():  # more nodes would not make the store faster
+            self._writer.put(taken)
         done = self._host.done_batch()
         self._staging.forget(done)
         self._fetcher.forget(done)
@@ -193,8 +199,10 @@ class NodeProcess:
         return sealed(answer.result(timeout=_LOOKUP_SECONDS), secret)
 
     def _pulse(self) -> dict[str, Any]:
+        """How long the node worked is as of now, the rest as of the last time that it was between two steps."""
         self._inbox.put(self._measure)
-        return {"node": self._spec.node, "incarnation": self._spec.incarnation, **self._statistics}
+        names = {"node": self._spec.node, "incarnation": self._spec.incarnation}
+        return {**names, "busy_seconds": self._busy.seconds(), **self._statistics}
 
     def _measure(self) -> None:
         self._host.measure_changed()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
-from elastic.control import Journal, Monitor, Scaler, ScaleRequest, TaskCounters
+from elastic.control import Journal, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
 from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom
 from migration import Assignment, Ownership, Workload
 from migration.live import (
@@ -42,6 +42,9 @@ class PaperCluster:
 
     def counters(self) -> dict[int, TaskCounters]:
         return {task: TaskCounters(10, 1.0, 100) for task in range(TASKS)}
+
+    def vitals(self) -> Vitals:
+        return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
     def add_node(self, node: str) -> None:
         if len(self.nodes) == self._room_for:
