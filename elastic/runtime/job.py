@@ -34,7 +34,7 @@ from elastic.runtime.job_cluster import JobCluster
 from elastic.runtime.status import JobStatus
 from elastic.runtime.wire import PeerUnavailable, Refused
 from elastic.runtime.wire.sealing import sealed, unsealed
-from migration import Plan
+from migration import Ownership, Plan
 from storage import Store
 
 _log = logging.getLogger(__name__)
@@ -93,9 +93,10 @@ class Job:
         self._ended = threading.Event()
         self._stopping = threading.Event()
         stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
-        self._follower = (
-            Follower(results, stage, sink) if results is not None and stage is not None and sink.follows else None
-        )
+        self._follower: Follower | None = None
+        if results is not None and stage is not None and sink.follows:
+            patience = intake.settings.store_patience_seconds
+            self._follower = Follower(results, stage, sink, patience_seconds=patience)
 
     def start(self, checkpoint: str, trigger: Mapping[str, Any]) -> None:
         """Start the nodes, then the stream; called once, by `run`."""
@@ -106,6 +107,7 @@ class Job:
             if (follower := self._follower) is not None:
                 follower.start()
                 self._controller.deeds.needed_from = lambda: follower.next_batch
+                self._controller.deeds.on_published = follower.notify
             writer = self._frame.writeStream.queryName(self.name).foreachBatch(self._intake.take)
             if trigger:
                 writer = writer.trigger(**trigger)
@@ -166,7 +168,6 @@ class Job:
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.next_batch - 1)
         if self._follower is not None:
-            self._follower.notify()
             self._follower.wait(self._controller.next_batch - 1)
 
     def scale(
@@ -246,6 +247,10 @@ class Job:
     def migration(self) -> Migration | None:
         """The latest migration of this life, over or not."""
         return self._scaler.current
+
+    def assignment(self) -> Ownership:
+        """Which node owns which tasks, as committed last."""
+        return self._cluster.assignment()
 
     def journal(self) -> list[dict[str, Any]]:
         """What was decided about this job, in all its lives, oldest first."""

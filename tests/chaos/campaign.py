@@ -16,24 +16,32 @@ from pathlib import Path
 
 from benchmarks.report import table
 from scripts.s3_server import minio_binary
+from tests.chaos.falls import every_fall
 from tests.chaos.run import Outcome
 from tests.chaos.scenarios import (
     CLUSTER,
     Scenario,
     die_at_moments,
     every_moment,
+    fall_at_every_step,
     kill_drivers,
     kill_executors,
     kill_nodes,
     lose_store,
     mix,
     play,
+    scale,
+    scale_and_kill,
+    scale_through_outages,
 )
 
 _CLUSTER = {"master": CLUSTER}
 _STREAM = {"sink": "stream"}
 _MOMENTS = {"deaths": every_moment(first_batch=6)}
 _OUTAGE_SECONDS = 10.0
+_SCALES = {"scales": 50}
+_FALLS = {"scales": 120, "falls": every_fall(), "modes": "progressive,live"}
+_LONG = 1_500.0  # seconds
 
 NODES = partial(kill_nodes, kills=20)
 DRIVERS = partial(kill_drivers, kills=5)
@@ -56,16 +64,33 @@ SCENARIOS = (
     Scenario("outage", OUTAGES, "minio", {**_CLUSTER, **_STREAM}),
     Scenario("mixed", partial(mix, outage_seconds=None), "file", {**_CLUSTER, **_STREAM}),
     Scenario("mixed", partial(mix, outage_seconds=_OUTAGE_SECONDS), "minio", _CLUSTER),
+    Scenario("scaling", scale, "file", _SCALES, _LONG),
+    Scenario("scaling", scale, "minio", {**_SCALES, **_STREAM}, _LONG),
+    Scenario("scaling", scale, "file", {**_SCALES, **_CLUSTER, **_STREAM}, _LONG),
+    Scenario("scaling", scale, "minio", {**_SCALES, **_CLUSTER}, _LONG),
+    Scenario("scaling, kills", partial(scale_and_kill, kills=10), "file", _SCALES, _LONG),
+    Scenario("scaling, outages", partial(scale_through_outages, seconds=_OUTAGE_SECONDS), "minio", _SCALES, _LONG),
+    Scenario("scaling, falls", fall_at_every_step, "file", _FALLS, _LONG),
+    Scenario("scaling, falls", fall_at_every_step, "minio", {**_FALLS, **_CLUSTER, **_STREAM}, _LONG),
 )
 HEADER = (
-    *("scenario", "node kills", "driver kills", "executor kills", "outages", "rows", "keys", "content"),
+    *("scenario", "node kills", "driver kills", "executor kills", "outages", "migrations", "rows", "keys", "content"),
     *("recoveries", "median s", "max s", "replayed rows", "run s", "verdict"),
 )
 
 
 def line(title: str, outcome: Outcome) -> list[str]:
     seconds = [one for one, _ in outcome.recoveries]
-    counts = (outcome.kills, outcome.restarts, outcome.executors, outcome.outages, outcome.rows, outcome.keys)
+    migrations = sum(outcome.migrations.values())
+    counts = (
+        outcome.kills,
+        outcome.restarts,
+        outcome.executors,
+        outcome.outages,
+        migrations,
+        outcome.rows,
+        outcome.keys,
+    )
     return [
         title,
         *map(str, counts),
@@ -95,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines, failures = [], 0
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         for number, scenario in enumerate(chosen):
-            folder = (asked.keep or Path(temporary)).resolve() / f"{number:02d}-{scenario.name}"
+            folder = (asked.keep or Path(temporary)).resolve() / f"{number:02d}"
             outcome = play(scenario, folder, asked.seed + number)
             print(json.dumps({"title": scenario.title, "seed": asked.seed + number, **vars(outcome)}), flush=True)
             lines.append(line(scenario.title, outcome))

@@ -18,9 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import elastic
+from elastic.control import scaler
 from elastic.results import ParquetSink
 from tests.chaos.counting import Counting
 from tests.chaos.deaths import PIDS, STAGED, UNSTAGED, Deaths
+from tests.chaos.falls import MortalRun
+from tests.chaos.scaling import Scaling
 from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
 
 _PARTITIONS = 2
@@ -97,7 +100,14 @@ class Finish:
         self.told.set()
 
 
-def watch(job: elastic.Job, reader: Reader | None, settings: DriverSettings) -> None:
+def expose_to_falls(job: elastic.Job, settings: DriverSettings) -> None:
+    """Let migrations be deadly, as planned."""
+    MortalRun.folder, MortalRun.planned = settings.folder, settings.planned_falls
+    MortalRun.pids = staticmethod(lambda: {node.name: node.pid for node in job.status().nodes if node.pid})
+    setattr(scaler, "MigrationRun", MortalRun)  # noqa: B010 - a name of that module which is not for others
+
+
+def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: DriverSettings) -> None:
     """Tell how the job is until it has taken all that it should."""
     finish, last = Finish(), None
     pids = Path(settings.folder, PIDS)
@@ -119,6 +129,9 @@ def watch(job: elastic.Job, reader: Reader | None, settings: DriverSettings) -> 
             losses=status.losses,
             recoveries=[[one["seconds"], one["replayed_rows"]] for one in status.recoveries],
             pids=nodes,
+            scaled=scaling.done,
+            migrations=scaling.outcomes,
+            wrong=scaling.wrong,
         )
         if reader is not None:
             reader.look()
@@ -135,15 +148,24 @@ def main() -> None:
     began = time.monotonic()
     job = start(spark, settings)
     tell(event="serving", seconds=time.monotonic() - began)
+    expose_to_falls(job, settings)
     reader = Reader(job, settings) if settings.sink == "stream" else None
-    watch(job, reader, settings)
+    scaling = Scaling(job, settings)
+    watch(job, reader, scaling, settings)
+    scaling.stop()
     job.stop()
     status = job.status()
     pq.write_table(job.state_table().toArrow(), Path(settings.folder, STATE))
     if reader is not None:
         reader.finish(spark)
     restarts = 0 if reader is None else reader.restarts
-    tell(event="finished", last_batch=status.last_batch, saved_batch=status.saved_batch, reader_restarts=restarts)
+    tell(
+        event="finished",
+        last_batch=status.last_batch,
+        saved_batch=status.saved_batch,
+        reader_restarts=restarts,
+        wrong=scaling.wrong,
+    )
     spark.stop()
 
 

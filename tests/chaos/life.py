@@ -59,6 +59,17 @@ class Life:
         """Seconds and replayed rows of every node that came back."""
         return [(seconds, rows) for seconds, rows in self.status.get("recoveries", ())]
 
+    @property
+    def scaled(self) -> int:
+        """Migrations that are over, in this life and those before."""
+        return int(self.status.get("scaled", 0))
+
+    @property
+    def leavings(self) -> dict[int, str]:
+        """What a driver that is gone left behind: its JVM, and all that this one started."""
+        jvm = self.facts["spark"]["jvm"]
+        return {jvm: processes.command_line(jvm), **processes.descendants(jvm)}
+
     def executors_with_nodes(self) -> list[int]:
         """The JVMs of executors in whose Python processes there are nodes."""
         found = processes.descendants(self._process.pid)

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 import storage
 from scripts.s3_server import S3Server
-from tests.chaos import processes
+from tests.chaos import falls, processes
 from tests.chaos.deaths import Deaths
-from tests.chaos.life import Life
+from tests.chaos.life import DriverEnded, Life
 from tests.chaos.oracle import content_hash, wrong_outputs, wrong_state
 from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
 
@@ -33,6 +33,8 @@ class Outcome:
     restarts: int = 0
     executors: int = 0
     outages: int = 0
+    migrations: dict[str, int] = field(default_factory=dict)  # by their end
+    falls: list[str] = field(default_factory=list)  # who died at which step of a migration
     moments: list[str] = field(default_factory=list)
     recoveries: list[tuple[float, int]] = field(default_factory=list)
     reader_restarts: int = 0
@@ -89,6 +91,33 @@ class Run:
         self.outcome.moments = deaths.happened()
         self.outcome.kills += planned
 
+    def wait_for_scales(self, scales: int) -> None:
+        """Until that many migrations are over."""
+        self._wait_through_falls(lambda: self.life.scaled >= scales)
+
+    def wait_for_falls(self) -> None:
+        """Until everybody has died who was planned to in migrations; there must be enough of them for that."""
+        planned = len(self.settings.planned_falls)
+        enough = self.settings.scales
+        self._wait_through_falls(lambda: len(self._falls()) == planned or self.life.scaled >= enough)
+        self.outcome.falls = self._falls()
+        self.outcome.kills += sum(falls.DRIVER not in fall for fall in self._falls())
+
+    def _wait_through_falls(self, condition: Callable[[], bool]) -> None:
+        """A driver that fell in a migration is started again."""
+        while not condition():
+            try:
+                self.life.wait_for(condition, self._deadline)
+            except DriverEnded:
+                if sum(falls.DRIVER in fall for fall in self._falls()) <= self.outcome.restarts:
+                    raise
+                self._left.update(self.life.leavings)
+                self.outcome.restarts += 1
+                self.start()
+
+    def _falls(self) -> list[str]:
+        return falls.happened(self.settings.folder)
+
     def kill_node(self, name: str | None = None) -> str:
         """Kill the process of a node, any or that one, as soon as there is one; its name."""
         while True:
@@ -143,6 +172,10 @@ class Run:
         outcome.hash = content_hash(state)
         if told["saved_batch"] != last_batch:
             outcome.wrong.append(f"batch {last_batch} counts, and states are saved as of {told['saved_batch']}")
+        outcome.wrong += told["wrong"] + [wrong for life in self._lives[:-1] for wrong in life.status.get("wrong", ())]
+        for life in self._lives:
+            for end, count in life.status.get("migrations", {}).items():
+                outcome.migrations[end] = outcome.migrations.get(end, 0) + count
         outcome.wrong += wrong_state(self.settings.stream, last_batch, state)
         outcome.wrong += wrong_outputs(self.settings.stream, last_batch, self._outputs())
         outcome.seconds = time.monotonic() - self._began

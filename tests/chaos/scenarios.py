@@ -62,6 +62,34 @@ def die_at_moments(run: Run) -> None:
     run.wait_for_deaths(Deaths(run.settings.folder, run.settings.planned_deaths))
 
 
+def scale(run: Run) -> None:
+    """Out, in, this very node away, rebalanced, in every mode, back to back."""
+    run.wait_for_scales(run.settings.scales)
+
+
+def scale_and_kill(run: Run, kills: int) -> None:
+    """The same while nodes die at any moment."""
+    for number in range(kills):
+        run.wait_for_scales((number + 1) * run.settings.scales // (kills + 1))
+        run.sleep(1.0)
+        run.kill_node()
+    scale(run)
+
+
+def scale_through_outages(run: Run, seconds: float, outages: int = 2) -> None:
+    """The same while the store is away."""
+    for number in range(outages):
+        run.wait_for_scales((number + 1) * run.settings.scales // (outages + 1))
+        run.sleep(1.0)
+        run.lose_store(seconds, brutally=number % 2 == 1)
+    scale(run)
+
+
+def fall_at_every_step(run: Run) -> None:
+    """Source, target, bystander and driver, each at every step of a hand-over."""
+    run.wait_for_falls()
+
+
 def mix(run: Run, outage_seconds: float | None) -> None:
     """Everything, one fault before the last one is over."""
     kill_nodes(run, 3)

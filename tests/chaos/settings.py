@@ -32,6 +32,10 @@ class DriverSettings:
     batch_ms: int = 100  # between the starts of two batches, at least
     snapshot_seconds: float = 1.0
     deaths: str = "[]"  # JSON: [[moment, batch], ...]
+    scales: int = 0  # migrations, one after the other
+    most_nodes: int = 5  # to scale out to
+    modes: str = "progressive,live,suspend,restart"  # of migrations
+    falls: str = "[]"  # JSON: [[step of a migration, victim], ...]
 
     def __post_init__(self) -> None:
         if self.sink not in ("parquet", "stream"):
@@ -48,6 +52,10 @@ class DriverSettings:
     @property
     def planned_deaths(self) -> tuple[tuple[str, int], ...]:
         return tuple((moment, batch) for moment, batch in json.loads(self.deaths))
+
+    @property
+    def planned_falls(self) -> tuple[tuple[str, str], ...]:
+        return tuple((step, victim) for step, victim in json.loads(self.falls))
 
     def arguments(self) -> list[str]:
         return [f"--{name}={value}" for name, value in asdict(self).items()]

@@ -43,6 +43,7 @@ class StoreDeeds:
         self._give_up = threading.Event()
         self._lease: Lease | None = None
         self.needed_from: Callable[[], int | None] = lambda: None  # the oldest batch that a sink has not got
+        self.on_published: Callable[[], None] = lambda: None  # for who waits for results
         self._threads = {
             name: ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("commit", "publish", "clean")
         }
@@ -92,6 +93,7 @@ class StoreDeeds:
             if self._results is not None:
                 results = self._results
                 self._patiently(lambda: results.publish(command.batch, command.results, command.timestamp_ms))
+            self.on_published()
             self._post(events.Published(command.batch))
 
         self._do("publish", deed)

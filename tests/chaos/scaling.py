@@ -1,0 +1,127 @@
+"""A driver that scales its job back and forth while it runs, and looks at what came of each migration."""
+
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import elastic
+from elastic.control import Migration
+from elastic.errors import ElasticError, MigrationFailed, NoRoom
+from tests.chaos.settings import DriverSettings
+
+_WAIT_SECONDS = 240.0  # for one migration, on a machine that has much else to do
+_SETTLE_SECONDS = 20.0
+_LOOK_SECONDS = 0.1
+
+
+class Scaling:
+    """`settings.scales` migrations one after the other, over all lives of the driver; in a thread of its own.
+
+    What is done, at random by the seed and the number of the migration: more nodes, fewer, that very node away, a
+    rebalance; in any of the modes; some are paused or cancelled on the way.
+    """
+
+    def __init__(self, job: elastic.Job, settings: DriverSettings) -> None:
+        self._job = job
+        self._settings = settings
+        self.wrong: list[str] = []
+        self.outcomes: dict[str, int] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._scale_all, name="scaling", daemon=True)
+        if settings.scales:
+            self._thread.start()
+
+    @property
+    def done(self) -> int:
+        """Migrations that were begun in all lives; the last one may be under way."""
+        return len(list(Path(self._settings.folder).glob("scaled *")))
+
+    def stop(self) -> None:
+        """After the migration under way."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(_WAIT_SECONDS)
+
+    def _scale_all(self) -> None:
+        try:
+            while self.done < self._settings.scales and not self._stopping.is_set():
+                self._scale_once(self.done)
+        except Exception as error:  # noqa: BLE001 - told to whoever judges
+            self.wrong.append(f"scaling ended with {type(error).__name__}: {error}")
+
+    def _scale_once(self, number: int) -> None:
+        chance = random.Random(f"{self._settings.seed} {number}")  # noqa: S311 - for a repeatable choice
+        request = self._request(chance)
+        try:
+            migration = self._job.scale(**request)
+            self._disturb(migration, chance)
+            if not migration.wait(_WAIT_SECONDS):
+                story = "\n".join(migration.story()[-20:])
+                self.wrong.append(f"migration {number} {request} takes for ever: {migration.progress()}\n{story}")
+                return
+            self._check(migration, number, request)
+        except (NoRoom, MigrationFailed) as error:
+            self._count("failed" if isinstance(error, MigrationFailed) else "no room")
+        except ElasticError as error:
+            self.wrong.append(f"migration {number} {request}: {type(error).__name__}: {error}")
+        Path(self._settings.folder, f"scaled {number}").touch()
+
+    def _request(self, chance: random.Random) -> dict[str, Any]:
+        nodes = [node.name for node in self._job.status().nodes]
+        most = self._settings.most_nodes
+        how: dict[str, Any] = {
+            "mode": chance.choice(self._settings.modes.split(",")),
+            "transfer": chance.choice(["store", "direct"]),
+            "tasks_per_node": chance.choice([1, 2, 5]),
+            "relax": True,
+        }
+        kind = chance.choice(["count", "count", "remove", "rebalance"])
+        if kind == "remove" and len(nodes) > 1:
+            return {"remove": [chance.choice(nodes)], **how}
+        if kind == "rebalance":
+            return {"tau": chance.choice([0.05, 0.4]), **how}
+        return {"nodes": chance.randint(1, most), **how}
+
+    def _disturb(self, migration: Migration, chance: random.Random) -> None:
+        """Some are paused for a moment, some are cancelled, at any moment."""
+        fate = chance.choice(["leave", "leave", "leave", "pause", "cancel"])
+        if fate == "leave":
+            return
+        time.sleep(chance.uniform(0, 0.8))
+        if fate == "cancel":
+            migration.cancel()
+            return
+        migration.pause()
+        time.sleep(chance.uniform(0, 0.8))
+        migration.resume()
+
+    def _check(self, migration: Migration, number: int, request: dict[str, Any]) -> None:
+        """A plan executed is the plan promised, and everybody agrees on who has what."""
+        progress = migration.progress()
+        self._count(progress.phase)
+        if progress.phase == "done" and progress.tasks_done != len(migration.plan.moves):
+            self.wrong.append(f"migration {number} moved {progress.tasks_done} of {len(migration.plan.moves)} tasks")
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while (found := self._disagreement()) and time.monotonic() < deadline and not self._stopping.is_set():
+            time.sleep(_LOOK_SECONDS)
+        if found and not self._stopping.is_set() and not self._lost_nodes():
+            self.wrong.append(f"after migration {number} {request}: {found}")
+
+    def _disagreement(self) -> str:
+        """Between the committed assignment and what nodes say that they have; empty if there is none."""
+        owners = self._job.assignment().owners
+        for node in self._job.status().nodes:
+            has = {unit.slot for unit in node.units}
+            should = {task for task, owner in enumerate(owners) if owner == node.name}
+            if has != should:
+                return f"{node.name} has {sorted(has)} and owns {sorted(should)}"
+        return ""
+
+    def _lost_nodes(self) -> bool:
+        """Whether somebody is on its way back, and so has nothing yet."""
+        return any(not node.units for node in self._job.status().nodes)
+
+    def _count(self, outcome: str) -> None:
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
