@@ -1,0 +1,58 @@
+"""Rows a second while state moves against rows a second while it does not, with a source that is always ahead."""
+
+import time
+from typing import NamedTuple
+
+import click
+import numpy as np
+from pyspark.sql import SparkSession
+
+from benchmarks.migration.engines import NODES, running_job
+from benchmarks.migration.measures import Moments, Window
+from benchmarks.migration.stream import Stream, start_clock
+from benchmarks.migration.trial import MORE_NODES
+
+_ROWS = 20_000  # in a batch: large enough that rows, not batches, are what costs
+_WARM_UP_SECONDS = 5.0
+
+
+class Throughput(NamedTuple):
+    """Rows a second."""
+
+    steady: float
+    moving: float
+
+    @property
+    def share(self) -> float:
+        return self.moving / self.steady
+
+
+def throughput(mode: str, spark: SparkSession, state_mb: float, seconds: float, rounds: int) -> Throughput:
+    """Out and back again `rounds` times: a single migration is short next to a batch."""
+    stream = Stream(state_mb, rows=_ROWS, tick_ms=0)
+    steady, moving = [], []
+    with running_job(spark, stream, mode) as (job, clock):
+        job.wait_for_batches(stream.filling_ticks)
+        since = start_clock(clock)
+        time.sleep(_WARM_UP_SECONDS)
+        for nodes in (MORE_NODES, NODES) * rounds:
+            steady.append(_passed(seconds))
+            moving.append(job.scale(nodes).window)
+        steady.append(_passed(seconds))
+        moments, rows = job.results.published(since)
+    found = Throughput(_speed(moments, rows, steady), _speed(moments, rows, moving))
+    click.echo(f"{mode}: {found.steady:,.0f} rows/s steady, {found.moving:,.0f} while moving ({found.share:.0%})")
+    return found
+
+
+def _speed(moments: Moments, rows: Moments, windows: list[Window]) -> float:
+    """A batch's rows are spread evenly over the time since the batch before it was readable."""
+    done = np.cumsum(rows)
+    counted = sum(np.interp(w.ended, moments, done) - np.interp(w.began, moments, done) for w in windows)
+    return float(counted / sum(window.seconds for window in windows))
+
+
+def _passed(seconds: float) -> Window:
+    began = time.time_ns() // 1_000
+    time.sleep(seconds)
+    return Window(began, time.time_ns() // 1_000)
