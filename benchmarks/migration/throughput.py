@@ -40,12 +40,12 @@ def throughput(mode: str, spark: SparkSession, state_mb: float, seconds: float, 
             moving.append(job.scale(nodes).window)
         steady.append(_passed(seconds))
         moments, rows = job.results.published(since)
-    found = Throughput(_speed(moments, rows, steady), _speed(moments, rows, moving))
+    found = Throughput(rows_per_second(moments, rows, steady), rows_per_second(moments, rows, moving))
     click.echo(f"{mode}: {found.steady:,.0f} rows/s steady, {found.moving:,.0f} while moving ({found.share:.0%})")
     return found
 
 
-def _speed(moments: Moments, rows: Moments, windows: list[Window]) -> float:
+def rows_per_second(moments: Moments, rows: Moments, windows: list[Window]) -> float:
     """A batch's rows are spread evenly over the time since the batch before it was readable."""
     done = np.cumsum(rows)
     counted = sum(np.interp(w.ended, moments, done) - np.interp(w.began, moments, done) for w in windows)
