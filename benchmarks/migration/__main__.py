@@ -35,6 +35,9 @@ def response_table(trials: Mapping[str, Trial], stream: Stream) -> str:
             rows.append(
                 ["", phase, *_times(touched_by(one.responses, move.window)), f"{move.window.seconds:.2f}", *known]
             )
+            if move.moving != move.window:
+                moving = touched_by(one.responses, move.moving)
+                rows.append(["", "moving", *_times(moving), f"{move.moving.seconds:.2f}", "", ""])
             rows.append(["", f"after {phase}", *_times(within(one.responses, steady)), "", "", ""])
     header = ["mode", "phase", "p50 ms", "p99 ms", "peak ms", "records", "seconds", "silence s", "until stored"]
     rate = stream.rows * 1_000 // stream.tick_ms
@@ -113,8 +116,10 @@ def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sw
     speeds = {name: throughput(name, spark, state_mb, seconds / 4, rounds) for name in loaded}
     print(response_table(trials, stream))
     print(bytes_table({name: one for name, one in trials.items() if name != SPARK}))
-    print(throughput_table(speeds))
-    print(goals_table(goals(trials, speeds)), flush=True)
+    if speeds:
+        print(throughput_table(speeds))
+    if OURS in trials:
+        print(goals_table(goals(trials, speeds)))
     print(f"\npicture: {picture(trials, state_mb).relative_to(Path.cwd())}", flush=True)
     if sweep:
         bounded = list(against_bounds(spark, state_mb))

@@ -31,9 +31,7 @@ class Goal(NamedTuple):
 
 
 def goals(trials: Mapping[str, Trial], speeds: Mapping[str, Throughput]) -> list[Goal]:
-    """Those of the default mode; without a trial of it there is nothing to judge."""
-    if OURS not in trials:
-        return []
+    """Those of the default mode, of which there must be a trial."""
     ours = trials[OURS]
     quiet = longest_silence(ours)
     during = max(touched_by(ours.responses, move.window).p99 for move in ours.moves)

@@ -15,7 +15,8 @@ from benchmarks.migration.trial import MORE_NODES, Trial
 from benchmarks.report import RESULTS
 
 _BIN_SECONDS = 0.25
-_WORST, _MIDDLE, _MOVE = "#c44e52", "#4c72b0", "#f0e0b0"
+_WORST, _MIDDLE = "#c44e52", "#4c72b0"
+_MIGRATION, _MOVING = "#f7efd8", "#e8d08c"  # all of it, and in it the time when state moves
 
 
 def picture(trials: Mapping[str, Trial], state_mb: float) -> Path:
@@ -33,7 +34,7 @@ def picture(trials: Mapping[str, Trial], state_mb: float) -> Path:
     for (line, bars), trial in zip(axes, trials.values(), strict=True):
         _timeline(line, trial)
         _phases(bars, trial)
-    axes[0][0].legend(loc="upper right", fontsize=8)
+    axes[0][0].legend(loc="upper right", fontsize=8, ncols=3)
     axes[0][1].legend(loc="upper left", fontsize=8)
     axes[-1][0].set_xlabel("seconds since the stream became steady")
     # A power of ten above and below, or the axis would have no number on it.
@@ -76,8 +77,9 @@ def _timeline(axes: Any, trial: Trial) -> None:
             shown * _BIN_SECONDS, [how(spent[bins == one]) for one in shown], ".-", ms=3, color=colour, label=label
         )
     for move in trial.moves:
-        axes.axvspan((move.window.began - zero) / 1e6, (move.window.ended - zero) / 1e6, color=_MOVE, zorder=0)
-    axes.axhline(FLINK_PEAK_MS, color="grey", lw=0.8, ls=":")
+        for window, colour in ((move.window, _MIGRATION), (move.moving, _MOVING)):
+            axes.axvspan((window.began - zero) / 1e6, (window.ended - zero) / 1e6, color=colour, zorder=0)
+    axes.axhline(FLINK_PEAK_MS, color="grey", lw=0.8, ls=":", label="peak of Flink 2.3 at 200 MB")
     axes.set(yscale="log", title=trial.name, ylabel="ms")
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
