@@ -44,7 +44,7 @@ def goals(trials: Mapping[str, Trial], speeds: Mapping[str, Throughput]) -> list
         Goal("peak, against a 10th of restart", peak(trials, OURS), peak(trials, "restart") / 10, "ms"),
         Goal("peak, against Flink 2.3", peak(trials, OURS), FLINK_PEAK_MS, "ms"),
         Goal("silence, against Flink 2.3", quiet, FLINK_SILENCE_SECONDS, "s"),
-        Goal("throughput lost while moving", 100 * (1 - share), 10.0, "%"),
+        Goal("throughput lost in migrations", 100 * (1 - share), 10.0, "%"),
     ]
 
 

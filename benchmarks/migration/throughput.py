@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.migration.engines import NODES, running_job
 from benchmarks.migration.measures import Moments, Window
+from benchmarks.migration.moves import Move
 from benchmarks.migration.stream import Stream, start_clock
 from benchmarks.migration.trial import MORE_NODES
 
@@ -17,31 +18,35 @@ _WARM_UP_SECONDS = 5.0
 
 
 class Throughput(NamedTuple):
-    """Rows a second."""
+    """Rows a second: without a migration, during all of one, and while its state moves."""
 
     steady: float
+    migrating: float
     moving: float
 
     @property
     def share(self) -> float:
-        return self.moving / self.steady
+        """What is left of it during all of a migration, starting nodes included."""
+        return self.migrating / self.steady
 
 
 def throughput(mode: str, spark: SparkSession, state_mb: float, seconds: float, rounds: int) -> Throughput:
     """Out and back again `rounds` times: a single migration is short next to a batch."""
     stream = Stream(state_mb, rows=_ROWS, tick_ms=0)
-    steady, moving = [], []
+    steady: list[Window] = []
+    moves: list[Move] = []
     with running_job(spark, stream, mode) as (job, clock):
         job.wait_for_batches(stream.filling_ticks)
         since = start_clock(clock)
         time.sleep(_WARM_UP_SECONDS)
         for nodes in (MORE_NODES, NODES) * rounds:
             steady.append(_passed(seconds))
-            moving.append(job.scale(nodes).window)
+            moves.append(job.scale(nodes))
         steady.append(_passed(seconds))
         moments, rows = job.results.published(since)
-    found = Throughput(rows_per_second(moments, rows, steady), rows_per_second(moments, rows, moving))
-    click.echo(f"{mode}: {found.steady:,.0f} rows/s steady, {found.moving:,.0f} while moving ({found.share:.0%})")
+    windows = steady, [move.window for move in moves], [move.moving for move in moves]
+    found = Throughput(*(rows_per_second(moments, rows, some) for some in windows))
+    click.echo(f"{mode}: {found.steady:,.0f} rows/s steady, {found.migrating:,.0f} in migrations ({found.share:.0%})")
     return found
 
 
