@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime soak clean
+.PHONY: help install java minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ bench-storage: $(INSTALLED) minio-binary ## how fast state becomes bytes, travel
 
 bench-runtime: $(INSTALLED) java minio-binary ## rows a second and triggers, next to Spark's own stateful operators
 	$(BIN)/python -m benchmarks.runtime
+
+bench-migration: $(INSTALLED) java ## what a stream notices of a migration in every mode, next to Spark's own way
+	$(BIN)/python -m benchmarks.migration
 
 soak: $(INSTALLED) java ## half an hour of steady load: does anything grow?
 	$(BIN)/python -m benchmarks.soak

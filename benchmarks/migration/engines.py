@@ -1,0 +1,134 @@
+"""What is compared: a running engine that can be filled, scaled, and asked when results could be read."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+import elastic
+from benchmarks.migration.measures import Responses, Window
+from benchmarks.migration.moves import Move
+from benchmarks.migration.operator import NewestPayload
+from benchmarks.migration.results import PublishedResults
+from benchmarks.migration.spark_way import SparkQuery
+from benchmarks.migration.stream import PAYLOAD_BYTES, Stream
+from elastic.control import MODES
+
+NODES = 8
+SPARK = "Spark: stop, repartition, restart"
+_JOB = "bench"
+_CLOCK = "clock.json"
+_POLL_SECONDS = 0.01
+_PATIENCE_SECONDS = 600.0
+
+
+class Engine(Protocol):
+    """An engine under way on a stream."""
+
+    def wait_for_batches(self, count: int) -> None:
+        """Until so many batches are in the state."""
+        ...
+
+    def scale(self, nodes: int) -> Move: ...
+
+    def responses(self, since: int) -> Responses: ...
+
+
+class ElasticJob:
+    """This engine, scaled in one mode unless told otherwise."""
+
+    def __init__(self, job: "elastic.Job", store: Path, mode: str) -> None:
+        self.job = job
+        self.results = PublishedResults(store, _JOB, NewestPayload.__name__)
+        self.mode = mode
+
+    def wait_for_batches(self, count: int) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while (done := self.job.status().applied_batch + 1) < count:
+            if self.job.await_termination(_POLL_SECONDS) or time.monotonic() > deadline:
+                raise TimeoutError(f"{done} of {count} batches. Look at the job's log, or use a smaller --state-mb.")
+
+    def scale(self, nodes: int, **how: Any) -> Move:
+        """`how` is what else `Job.scale` should know. Measured work is never quite even, so caps may be relaxed."""
+        began = _now()
+        migration = self.job.scale(nodes, **{"mode": self.mode, "relax": True, **how})
+        moving: list[int] = []
+        while not migration.wait(_POLL_SECONDS):
+            if migration.phase == "moving":
+                moving += [_now()]
+        ended = _now()
+        moved = {move.task for move in migration.plan.moves}
+        return Move(
+            Window(began, ended),
+            Window(moving[0], moving[-1]) if moving else Window(began, ended),
+            migration.plan.cost,
+            migration.progress().stored_bytes,
+            frozenset(range(migration.plan.current.tasks)) - moved,
+        )
+
+    def responses(self, since: int) -> Responses:
+        return self.results.responses(since)
+
+
+@contextmanager
+def _elastic_job(spark: SparkSession, stream: Stream, clock: Path, mode: str) -> Iterator[ElasticJob]:
+    store = clock.parent / "store"
+    job = elastic.run(
+        stream.frame(spark, clock),
+        key="key",
+        operator=NewestPayload(PAYLOAD_BYTES),
+        name=_JOB,
+        nodes=NODES,
+        store=store.as_uri(),
+        trigger={"processingTime": stream.trigger},
+    )
+    try:
+        yield ElasticJob(job, store, mode)
+    finally:
+        job.stop(drain=False)
+
+
+@contextmanager
+def _spark_query(spark: SparkSession, stream: Stream, clock: Path) -> Iterator[SparkQuery]:
+    query = SparkQuery(spark, stream, clock, NODES)
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def names() -> list[str]:
+    """All that there are: every mode, then Spark's own way."""
+    return [*MODES, SPARK]
+
+
+@contextmanager
+def running(name: str, spark: SparkSession, stream: Stream) -> Iterator[tuple[Engine, Path]]:
+    """The engine at work, and the file that starts its clock, in a folder of its own."""
+    with _folder() as folder:
+        clock = folder / _CLOCK
+        engine: Any = _spark_query(spark, stream, clock) if name == SPARK else _elastic_job(spark, stream, clock, name)
+        with engine as started:
+            yield started, clock
+
+
+@contextmanager
+def running_job(spark: SparkSession, stream: Stream, mode: str = "progressive") -> Iterator[tuple[ElasticJob, Path]]:
+    """The same for measures that only this engine knows."""
+    with _folder() as folder, _elastic_job(spark, stream, folder / _CLOCK, mode) as job:
+        yield job, folder / _CLOCK
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # Tasks that Spark cancels go on for a moment, and may write once more.
+    with tempfile.TemporaryDirectory(prefix="bench-migration-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
