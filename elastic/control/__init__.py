@@ -7,11 +7,12 @@ from elastic.control.cluster import Cluster, TaskCounters
 from elastic.control.journal import Journal
 from elastic.control.migration import Migration, MigrationProgress
 from elastic.control.monitor import Monitor
-from elastic.control.request import MODES, ScaleRequest
+from elastic.control.request import MODES, TRANSFERS, ScaleRequest
 from elastic.control.scaler import Scaler
 
 __all__ = [
     "MODES",
+    "TRANSFERS",
     "Cluster",
     "Journal",
     "Migration",
