@@ -10,13 +10,14 @@ from elastic.control.load import Load
 from elastic.control.migration import Migration, MigrationProgress
 from elastic.control.monitor import OBSERVE_SECONDS, Monitor
 from elastic.control.repeating import Repeating
-from elastic.control.request import MODES, ScaleRequest
+from elastic.control.request import MODES, TRANSFERS, ScaleRequest
 from elastic.control.scaler import Scaler
 
 __all__ = [
     "MODES",
     "OBSERVE_SECONDS",
     "POLICIES",
+    "TRANSFERS",
     "Autoscaler",
     "Autoscaling",
     "Cluster",

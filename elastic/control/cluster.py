@@ -56,8 +56,11 @@ class Cluster(Protocol):
         """Let a node that has no tasks go."""
         ...
 
-    def moving(self, run: MigrationRun) -> AbstractContextManager[None]:
-        """Begin to move tasks as the run says; states on their way are protected until the end of the block."""
+    def moving(self, run: MigrationRun, transfer: str) -> AbstractContextManager[None]:
+        """Begin to move tasks as the run says; states on their way are protected until the end of the block.
+
+        `transfer` is how states go, one of `request.TRANSFERS`.
+        """
         ...
 
     def wait(self, run: MigrationRun, seconds: float) -> bool:
@@ -70,4 +73,15 @@ class Cluster(Protocol):
 
     def suspended(self) -> AbstractContextManager[None]:
         """No batch is taken in, and all that were are applied."""
+        ...
+
+    def stopped(self) -> AbstractContextManager[None]:
+        """The stream is stopped, all state is saved, and no node is left; at the end all starts again.
+
+        If the block fails, a migration that it began and that is not committed did not happen.
+        """
+        ...
+
+    def start_nodes(self) -> None:
+        """Start every node that has tasks, and wait for all; `NoRoom` if they do not come up."""
         ...

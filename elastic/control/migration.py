@@ -10,7 +10,10 @@ from migration.live import MigrationRun
 
 
 class MigrationProgress(NamedTuple):
-    """How far a migration is; `seconds_left` is an estimate from the moves so far, None before the first."""
+    """How far a migration is; `seconds_left` is an estimate from the moves so far, None before the first.
+
+    States took `stored_bytes` as objects; `direct_bytes` of them went straight from node to node.
+    """
 
     phase: str
     tasks_done: int
@@ -18,6 +21,7 @@ class MigrationProgress(NamedTuple):
     bytes_done: float
     bytes: float
     stored_bytes: int
+    direct_bytes: int
     seconds: float
     seconds_left: float | None
 
@@ -25,9 +29,10 @@ class MigrationProgress(NamedTuple):
 class Migration:
     """The handle of one migration. Any thread may use it."""
 
-    def __init__(self, plan: Plan, run: MigrationRun, mode: str) -> None:
+    def __init__(self, plan: Plan, run: MigrationRun, mode: str, transfer: str = "store") -> None:
         self.plan = plan
         self.mode = mode
+        self.transfer = transfer
         self.phase = "planned"
         self.error: BaseException | None = None
         self._run = run
@@ -64,6 +69,7 @@ class Migration:
             progress.size_done,
             progress.size,
             progress.stored_bytes,
+            progress.direct_bytes,
             seconds,
             0.0 if self.is_over else left,
         )

@@ -11,6 +11,11 @@ MODES: Mapping[str, str] = {
     "progressive": "mini-migrations, bounded per node; the default",
     "live": "all moves at once, while the stream runs",
     "suspend": "the stream waits until all moves are done",
+    "restart": "the stream and all nodes are stopped, and started again as the plan says; for comparison",
+}
+TRANSFERS: Mapping[str, str] = {
+    "store": "the source stores states, and the target reads them; the default",
+    "direct": "the target fetches states from the source, which stores them behind it",
 }
 
 
@@ -29,14 +34,16 @@ class ScaleRequest:
     mode: str = "progressive"
     tasks_per_node: int | None = 2
     bytes_per_node: float | None = None
+    transfer: str = "store"
     relax: bool = False
     knowledge: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if sum((self.nodes is not None, self.add is not None, bool(self.remove))) > 1:
             raise InvalidRequest("nodes, add and remove say different things. Give one of them.")
-        if self.mode not in MODES:
-            raise InvalidRequest(f"there is no mode {self.mode!r}. Use one of {', '.join(MODES)}.")
+        for name, known in (("mode", MODES), ("transfer", TRANSFERS)):
+            if getattr(self, name) not in known:
+                raise InvalidRequest(f"there is no {name} {getattr(self, name)!r}. Use one of {', '.join(known)}.")
         for name in ("nodes", "add", "tasks_per_node", "bytes_per_node"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not value > 0):

@@ -47,7 +47,7 @@ class Scaler:
         try:
             made = self.plan(request)
             run = MigrationRun(made.current, made.target, _minis(made, request))
-            migration = self._current = Migration(made, run, request.mode)
+            migration = self._current = Migration(made, run, request.mode, request.transfer)
             thread = threading.Thread(target=self._carry_out, args=(migration,), name="migration", daemon=True)
             thread.start()
         except BaseException:
@@ -58,7 +58,8 @@ class Scaler:
     def _carry_out(self, migration: Migration) -> None:
         failure: Exception | None = None
         try:
-            self._journal.append("began", mode=migration.mode, plan=migration.plan.to_dict())
+            how = {"mode": migration.mode, "transfer": migration.transfer}
+            self._journal.append("began", **how, plan=migration.plan.to_dict())
             self._migrate(migration)
             outcome = "cancelled" if migration.run.is_cancelled else "done"
         except Exception as error:  # noqa: BLE001 - told to whoever waits, and written down
@@ -80,8 +81,11 @@ class Scaler:
                 self._cluster.add_node(node)
                 started.append(node)
             migration.phase = "moving"
-            with self._cluster.suspended() if migration.mode == "suspend" else nullcontext():
-                self._move(migration)
+            if migration.mode == "restart":
+                self._restart(migration)
+            else:
+                with self._cluster.suspended() if migration.mode == "suspend" else nullcontext():
+                    self._move(migration)
         finally:
             migration.phase = "stopping nodes"
             working = set(run.assignment.owners)
@@ -89,9 +93,30 @@ class Scaler:
                 if node not in working:
                     self._cluster.remove_node(node)
 
+    def _restart(self, migration: Migration) -> None:
+        """Stopped nodes are lost sources: their tasks go where they should, from the states that were just saved.
+
+        That the joining nodes have room was seen before anything stops. A pause or a cancellation takes effect before
+        that too, or not at all.
+        """
+        run = migration.run
+        while run.is_paused and not run.is_over:
+            migration.phase = "paused"
+            if migration.wait_for_resume(_LOOK_SECONDS):
+                run.unpause()
+        if run.is_over:
+            return
+        migration.phase = "restarting"
+        with self._cluster.stopped(), self._cluster.moving(run, migration.transfer):
+            self._cluster.start_nodes()
+            while not run.is_over:
+                self._cluster.wait(run, _LOOK_SECONDS)
+                if run.is_paused and run.is_between:
+                    self._cluster.resume()
+
     def _move(self, migration: Migration) -> None:
         run = migration.run
-        with self._cluster.moving(run):
+        with self._cluster.moving(run, migration.transfer):
             while not run.is_over:
                 self._cluster.wait(run, _LOOK_SECONDS)
                 if run.is_paused and run.is_between and not run.is_over:
@@ -105,6 +130,7 @@ class Scaler:
         facts: dict[str, Any] = {
             "outcome": outcome,
             "mode": migration.mode,
+            "transfer": migration.transfer,
             "strategy": migration.plan.strategy,
             "nodes_before": len(migration.plan.current.nodes),
             "nodes_after": len(set(migration.run.assignment.owners)),
@@ -112,6 +138,7 @@ class Scaler:
             "tasks_moved": progress.tasks_done,
             "state_bytes": progress.bytes_done,
             "stored_bytes": progress.stored_bytes,
+            "direct_bytes": progress.direct_bytes,
             "error": None if failure is None else str(failure),
         }
         self._journal.append("ended", **facts)

@@ -2,8 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, MigrationFailed, StateUnavailable
+from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
 from elastic.runtime import admission
@@ -32,6 +32,7 @@ from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
 from elastic.runtime.status import JobStatus
+from elastic.runtime.stream import Stream
 from elastic.runtime.wire import PeerUnavailable, Refused
 from elastic.runtime.wire.sealing import sealed, unsealed
 from migration import Ownership, Plan
@@ -41,18 +42,6 @@ _log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
 _SETTLE_SECONDS = 10.0  # for the mini-migration under way; longer, and the next life does without it
 _WATCH_SECONDS = 0.2
-
-
-@contextmanager
-def _expected_interrupt() -> Iterator[None]:
-    """Stopping a stream interrupts the batch under way, which Py4J reports as an error though it is none."""
-    logger = logging.getLogger("py4j.clientserver")
-    hidden = logging.Filter("nothing has this name")
-    logger.addFilter(hidden)
-    try:
-        yield
-    finally:
-        logger.removeFilter(hidden)
 
 
 class Job:
@@ -74,8 +63,8 @@ class Job:
     ) -> None:
         self.name = name
         self.pipeline = pipeline
-        self._query: StreamingQuery | None = None
         self._frame = frame
+        self._stream = Stream(name, frame, intake)
         self._controller = controller
         self._nodes = nodes
         self._intake = intake
@@ -83,7 +72,7 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        self._cluster = cluster = JobCluster(controller, intake)
+        self._cluster = cluster = JobCluster(controller, intake, self._stream)
         self._monitor = monitor = Monitor(pipeline.tasks)
         self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
         self._scaler = Scaler(cluster, monitor, self._journal)
@@ -91,7 +80,6 @@ class Job:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._stopping = threading.Event()
         stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
         self._follower: Follower | None = None
         if results is not None and stage is not None and sink.follows:
@@ -108,10 +96,7 @@ class Job:
                 follower.start()
                 self._controller.deeds.needed_from = lambda: follower.next_batch
                 self._controller.deeds.on_published = follower.notify
-            writer = self._frame.writeStream.queryName(self.name).foreachBatch(self._intake.take)
-            if trigger:
-                writer = writer.trigger(**trigger)
-            self._query = writer.option("checkpointLocation", checkpoint).start()
+            self._stream.start(checkpoint, trigger)
         except BaseException:
             self._end()
             raise
@@ -119,10 +104,8 @@ class Job:
 
     @property
     def stream(self) -> StreamingQuery:
-        """Spark's own query that brings the batches."""
-        if self._query is None:
-            raise JobStopped(self.name)
-        return self._query
+        """Spark's own query that brings the batches; another one after a migration in the mode `restart`."""
+        return self._stream.query
 
     def status(self) -> JobStatus:
         return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
@@ -163,8 +146,7 @@ class Job:
 
     def process_all_available(self) -> None:
         """Until everything that the source has now is applied and its results are visible. For tests and demos."""
-        query = self.stream
-        query.processAllAvailable()
+        self._stream.process_all_available()
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.next_batch - 1)
         if self._follower is not None:
@@ -181,6 +163,7 @@ class Job:
         mode: str = "progressive",
         tasks_per_node: int | None = 2,
         bytes_per_node: float | None = None,
+        transfer: str = "store",
         relax: bool = False,
         queue: bool = False,
         **knowledge: Any,
@@ -188,10 +171,11 @@ class Job:
         """Change the number of nodes while the stream runs: `nodes` in all, `add` more, or `remove` these very ones.
 
         Returns when it has begun; see `Migration.wait`. A second request is refused while one is under way, or waits
-        with `queue`. `knowledge` is what the strategy needs, as in `migration.plan`; see `plan` for a dry run.
+        with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge` is what
+        the strategy needs, as in `migration.plan`; see `plan` for a dry run.
         """
         request = ScaleRequest(
-            nodes, add, tuple(remove), strategy, tau, mode, tasks_per_node, bytes_per_node, relax, knowledge
+            nodes, add, tuple(remove), strategy, tau, mode, tasks_per_node, bytes_per_node, transfer, relax, knowledge
         )
         self._controller.check()
         return self._scaler.scale(request, queue=queue)
@@ -271,14 +255,11 @@ class Job:
 
         Without `drain` it stops at once; the next life repeats what was not saved.
         """
-        self._stopping.set()
         if self._autoscaler is not None:
             self._autoscaler.stop()
         if drain:
             self._settle_migration()
-        if self._query is not None:
-            with _expected_interrupt():
-                self._query.stop()
+        self._stream.stop()
         if drain and self._controller.error is None and not self._ended.is_set():
             self._settle()
         self._end()
@@ -323,24 +304,18 @@ class Job:
 
     def _watch(self) -> None:
         """Ends the job when its stream ends or its controller fails."""
-        query = self.stream
         while not self._ended.wait(_WATCH_SECONDS):
             if self._controller.error is not None:
-                query.stop()
+                self._stream.stop()
                 self._end()
-            elif self._stopping.is_set() or query.isActive:
-                # A batch that a stop interrupts fails too, and that is no failure of the job.
-                continue
-            elif (error := self._intake.failure or query.exception()) is not None:
-                # What the intake raised comes back through Spark as text; the error itself was kept.
+            elif (error := self._stream.failure) is not None:
                 self._controller.fail(error)
                 self._end()
 
     def _raise_failure(self) -> None:
         if self._controller.error is not None:
             self._controller.check()
-        if self._query is not None and (error := self._query.exception()) is not None:
-            raise error
+        self._stream.raise_failure()
 
     def _state(self) -> str:
         if self._controller.error is not None:

@@ -9,16 +9,18 @@ from elastic.routing import IntervalRouting
 from elastic.routing.slots import task_of_slot
 from elastic.runtime.controller import Controller
 from elastic.runtime.intake.batches import Intake
+from elastic.runtime.stream import Stream
 from migration import Ownership
 from migration.live import MigrationRun
 
 
 class JobCluster:
-    """`elastic.control.Cluster` over the controller and the intake of a job."""
+    """`elastic.control.Cluster` over the controller, the intake and the stream of a job."""
 
-    def __init__(self, controller: Controller, intake: Intake) -> None:
+    def __init__(self, controller: Controller, intake: Intake, stream: Stream) -> None:
         self._controller = controller
         self._intake = intake
+        self._stream = stream
 
     def assignment(self) -> Ownership:
         routing = self._controller.committed_routing()
@@ -56,9 +58,9 @@ class JobCluster:
         self._controller.remove_node(node)
 
     @contextmanager
-    def moving(self, run: MigrationRun) -> Iterator[None]:
+    def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
         with self._controller.manifests.leases.open("migration") as lease:
-            self._controller.begin_migration(run, lease.id)
+            self._controller.begin_migration(run, lease.id, direct=transfer == "direct")
             yield
 
     def wait(self, run: MigrationRun, seconds: float) -> bool:
@@ -76,3 +78,22 @@ class JobCluster:
         with self._intake.gate:
             self._controller.wait_until_applied(self._controller.next_batch - 1)
             yield
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """The stream ends first and starts last; what it brought is applied and saved before a node goes."""
+        settings = self._intake.settings
+        with self._stream.interrupted():
+            self._controller.wait_until_applied(self._controller.next_batch - 1)
+            self._controller.snapshot(settings.store_patience_seconds)
+            self._controller.stop_nodes()
+            try:
+                yield
+            except BaseException:
+                self._controller.stop_nodes()  # back to the assignment that counts
+                raise
+            finally:
+                self.start_nodes()
+
+    def start_nodes(self) -> None:
+        self._controller.start_nodes(self._intake.settings.node_start_seconds)

@@ -24,7 +24,7 @@ class HandOver(NamedTuple):
 
 @dataclass(frozen=True)
 class StateReleased:
-    """The source has stopped these tasks and stored their state, `stored_bytes` in all."""
+    """The source has stopped these tasks and stored or offers their state, `stored_bytes` in all."""
 
     source: str
     tasks: tuple[int, ...]
@@ -33,10 +33,11 @@ class StateReleased:
 
 @dataclass(frozen=True)
 class StateInstalled:
-    """The target has the state of these tasks and works on them."""
+    """The target has the state of these tasks and works on them; `direct_bytes` of it came straight from the source."""
 
     target: str
     tasks: tuple[int, ...]
+    direct_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class NodeLost:
 
 @dataclass(frozen=True)
 class ReleaseState:
-    """Let the source stop these tasks at the end of its batch, store their state and keep it."""
+    """Let the source stop these tasks at the end of its batch, store or offer their state, and keep it."""
 
     hand_over: HandOver
 

@@ -29,7 +29,10 @@ _COMMANDS: Mapping[Action, Callable[[HandOver], Command]] = {
 
 
 class Progress(NamedTuple):
-    """How far a migration is. Sizes are the plan's; `stored_bytes` is what states really took."""
+    """How far a migration is. Sizes are the plan's; `stored_bytes` is what states really took.
+
+    `direct_bytes` of them went straight from node to node.
+    """
 
     mini_migrations_done: int
     mini_migrations: int
@@ -38,6 +41,7 @@ class Progress(NamedTuple):
     size_done: float
     size: float
     stored_bytes: int
+    direct_bytes: int
 
 
 @dataclass
@@ -47,6 +51,11 @@ class _Ongoing:
     hand_over: HandOver
     phase: Phase = Phase.PLANNED
     left: set[int] = field(default_factory=set)  # tasks whose state is not installed
+
+    @property
+    def is_waiting(self) -> bool:
+        """For the target to install."""
+        return self.phase in (Phase.INSTALLING, Phase.RESTORING)
 
 
 class MigrationRun:
@@ -70,6 +79,7 @@ class MigrationRun:
         self._tasks_done = 0
         self._size_done = 0.0
         self._stored_bytes = 0
+        self._direct_bytes = 0
         self._commit_asked = False
         self._handlers: Mapping[type, Callable[[Any], list[Command]]] = {
             StateReleased: self._released,
@@ -87,14 +97,23 @@ class MigrationRun:
         """Whether no mini-migration is under way."""
         return not self._ongoing
 
+    @property
+    def is_committing(self) -> bool:
+        """Whether an assignment may be committed any moment: too late to go back."""
+        return self._commit_asked
+
     def start(self) -> list[Command]:
         return self._next_mini_migration()
 
     def pause(self) -> None:
         self.is_paused = True
 
-    def resume(self) -> list[Command]:
+    def unpause(self) -> None:
+        """A pause that has not taken effect yet does not."""
         self.is_paused = False
+
+    def resume(self) -> list[Command]:
+        self.unpause()
         return [] if self._ongoing else self._next_mini_migration()
 
     def cancel(self) -> None:
@@ -110,13 +129,19 @@ class MigrationRun:
     def progress(self) -> Progress:
         done = self._total - len(self._waiting) - bool(self._ongoing)
         return Progress(
-            done, self._total, self._tasks_done, self._tasks, self._size_done, self._size, self._stored_bytes
+            done,
+            self._total,
+            self._tasks_done,
+            self._tasks,
+            self._size_done,
+            self._size,
+            self._stored_bytes,
+            self._direct_bytes,
         )
 
     def _next_mini_migration(self) -> list[Command]:
         if self.is_paused or self.is_cancelled or not self._waiting:
             return []
-        self._commit_asked = False
         self._ongoing = [_Ongoing(hand_over, left=set(hand_over.tasks)) for hand_over in self._waiting.pop(0)]
         return [command for ongoing in self._ongoing for command in self._step(ongoing, Event.STARTED)]
 
@@ -134,12 +159,15 @@ class MigrationRun:
         return decided
 
     def _installed(self, event: StateInstalled) -> list[Command]:
-        for ongoing in self._ongoing:
-            if ongoing.hand_over.target == event.target and ongoing.phase is Phase.INSTALLING:
-                ongoing.left.difference_update(event.tasks)
-                if not ongoing.left:
-                    self._step(ongoing, Event.STATE_INSTALLED)
-        return self._commit_if_installed()
+        decided: list[Command] = []
+        waiting = [one for one in self._ongoing if one.hand_over.target == event.target and one.is_waiting]
+        if any(not ongoing.left.isdisjoint(event.tasks) for ongoing in waiting):
+            self._direct_bytes += event.direct_bytes
+        for ongoing in waiting:
+            ongoing.left.difference_update(event.tasks)
+            if not ongoing.left:
+                decided += self._step(ongoing, Event.STATE_INSTALLED)
+        return [*decided, *self._commit_if_installed(), *self._end_if_done()]
 
     def _commit_if_installed(self) -> list[Command]:
         installed = all(ongoing.phase is Phase.INSTALLED for ongoing in self._ongoing)
@@ -163,16 +191,17 @@ class MigrationRun:
         if not self._commit_asked or event.assignment.owners != self._after().owners:
             return []
         self.assignment = self._after()
-        decided: list[Command] = []
-        for ongoing in self._ongoing:
-            if ongoing.phase is Phase.INSTALLING:
-                # The target was lost since: its next incarnation gets the tasks with all others, as their owner.
-                ongoing.phase = Phase.INSTALLED
-            decided += self._step(ongoing, Event.ASSIGNMENT_COMMITTED)
-            self._tasks_done += len(ongoing.hand_over.tasks)
-            self._size_done += ongoing.hand_over.size
+        self._commit_asked = False
+        decided = [command for ongoing in self._ongoing for command in self._step(ongoing, Event.ASSIGNMENT_COMMITTED)]
+        return [*decided, *self._end_if_done()]
+
+    def _end_if_done(self) -> list[Command]:
+        if not self._ongoing or any(ongoing.phase is not Phase.DONE for ongoing in self._ongoing):
+            return []
+        self._tasks_done += sum(len(ongoing.hand_over.tasks) for ongoing in self._ongoing)
+        self._size_done += sum(ongoing.hand_over.size for ongoing in self._ongoing)
         self._ongoing = []
-        return decided + self._next_mini_migration()
+        return self._next_mini_migration()
 
     def _lost(self, event: NodeLost) -> list[Command]:
         decided: list[Command] = []

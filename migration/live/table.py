@@ -3,14 +3,16 @@
 | phase | meaning |
 | --- | --- |
 | planned | nothing has happened |
-| releasing | the source finishes its batch, stops these tasks and stores their state |
+| releasing | the source finishes its batch, stops these tasks and stores or offers their state |
 | installing | the target fetches the state, verifies it and catches up with what came in between |
 | installed | the target works; the assignment is not committed yet |
-| done | the assignment is committed, and the source forgets |
+| restoring | the assignment is committed, but the target was lost meanwhile and fetches the state once more |
+| done | the assignment is committed, the target works, and the source forgets |
 
 The source keeps the state until the end, and the log keeps the input since the last snapshot. So a source that is lost
-before it has stored anything is not waited for: the target restores the tasks from the last snapshot and the log. A
-target that is lost is replaced under its name by another incarnation, which is given the same tasks again.
+before its states are stored is not waited for: the target restores the tasks from the last snapshot and the log, and is
+told so again if it waits for a state that only the source had. A target that is lost is replaced under its name by
+another incarnation, which is given the same tasks again.
 """
 
 from enum import StrEnum
@@ -23,6 +25,7 @@ class Phase(StrEnum):
     RELEASING = "releasing"
     INSTALLING = "installing"
     INSTALLED = "installed"
+    RESTORING = "restoring"
     DONE = "done"
 
 
@@ -50,11 +53,15 @@ TABLE: dict[tuple[Phase, Event], tuple[Phase, tuple[Action, ...]]] = {
     (Phase.RELEASING, Event.SOURCE_LOST): (Phase.INSTALLING, (Action.INSTALL,)),
     (Phase.RELEASING, Event.TARGET_LOST): (Phase.RELEASING, ()),
     (Phase.INSTALLING, Event.STATE_INSTALLED): (Phase.INSTALLED, ()),
-    (Phase.INSTALLING, Event.SOURCE_LOST): (Phase.INSTALLING, ()),
+    (Phase.INSTALLING, Event.SOURCE_LOST): (Phase.INSTALLING, (Action.INSTALL,)),
     (Phase.INSTALLING, Event.TARGET_LOST): (Phase.INSTALLING, (Action.INSTALL,)),
+    (Phase.INSTALLING, Event.ASSIGNMENT_COMMITTED): (Phase.RESTORING, ()),
     (Phase.INSTALLED, Event.SOURCE_LOST): (Phase.INSTALLED, ()),
     (Phase.INSTALLED, Event.TARGET_LOST): (Phase.INSTALLING, (Action.INSTALL,)),
     (Phase.INSTALLED, Event.ASSIGNMENT_COMMITTED): (Phase.DONE, (Action.FORGET,)),
+    (Phase.RESTORING, Event.STATE_INSTALLED): (Phase.DONE, (Action.FORGET,)),
+    (Phase.RESTORING, Event.SOURCE_LOST): (Phase.RESTORING, (Action.INSTALL,)),
+    (Phase.RESTORING, Event.TARGET_LOST): (Phase.RESTORING, (Action.INSTALL,)),
     (Phase.DONE, Event.SOURCE_LOST): (Phase.DONE, ()),
     (Phase.DONE, Event.TARGET_LOST): (Phase.DONE, ()),
 }

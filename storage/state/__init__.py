@@ -10,7 +10,7 @@ from storage.state.batch_time import BatchTime
 from storage.state.collector import Collected, Collector
 from storage.state.input_log import InputLog, Slice
 from storage.state.leases import Lease, Leases
-from storage.state.manager import Save, SavedState, StateManager
+from storage.state.manager import PackedState, Save, SavedState, StateManager
 from storage.state.manifest import Manifest, OpenRound
 from storage.state.manifests import Manifests
 from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
@@ -30,6 +30,7 @@ __all__ = [
     "Manifest",
     "Manifests",
     "OpenRound",
+    "PackedState",
     "Progress",
     "Save",
     "SavedState",

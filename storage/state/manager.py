@@ -14,10 +14,12 @@ from storage.state.paths import Paths
 from storage.state.refs import StateRef
 from storage.state.transfer import Progress, Transfer
 from storage.state.unit import Unit
-from storage.stores.protocol import Store
+from storage.stores.protocol import Bytes, Store
 
 BUDGET_BYTES = 256 << 20  # a quarter of what a small executor has besides its own state
 THREADS = 16  # a store on loopback gains nothing beyond 4; one that is milliseconds away does
+
+Fetch = Callable[[StateRef], Bytes]
 
 
 class SavedState(NamedTuple):
@@ -26,6 +28,13 @@ class SavedState(NamedTuple):
     state: Any
     pending_records: Any
     meta: dict[str, Any]
+
+
+class PackedState(NamedTuple):
+    """A state as the very bytes that the store keeps, and the name that it has there or will have."""
+
+    ref: StateRef
+    data: memoryview
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,25 @@ class StateManager:
         """Make a unit's state durable; it includes all batches up to and including `batch`."""
         return self._save(Save(unit, state, pending_records, batch=batch, keys=keys), open_lease_id(lease))
 
-    def load(self, ref: StateRef, *, columns: bool = False) -> SavedState:
-        """The state as it was saved; with `columns`, as columns where it was stored as such."""
-        data = self._store.get(ref.key).data
+    def pack(self, unit: Unit, state: Any, *, batch: int, lease: Lease | str) -> PackedState:
+        """The first half of `save`: for bytes that go elsewhere too. Whoever holds them counts their memory."""
+        return self._packed(Save(unit, state, batch=batch), open_lease_id(lease))
+
+    def put(self, packed: PackedState) -> StateRef:
+        """The second half of `save`; safe to repeat."""
+        self._store.put(packed.ref.key, packed.data)
+        return packed.ref
+
+    def fetch(self, ref: StateRef) -> Bytes:
+        """The bytes of a saved state, as they are; verified when they are loaded."""
+        return self._store.get(ref.key).data
+
+    def load(self, ref: StateRef, *, columns: bool = False, fetch: Fetch | None = None) -> SavedState:
+        """The state as it was saved; with `columns`, as columns where it was stored as such.
+
+        `fetch` may bring the bytes from elsewhere than the store: they are verified all the same.
+        """
+        data = (fetch or self.fetch)(ref)
         saved = unpack(data, key=ref.key, secret=self._secret, columns=columns)
         return SavedState(saved.parts["state"], saved.parts.get("pending"), dict(saved.meta))
 
@@ -112,13 +137,14 @@ class StateManager:
         refs: Iterable[StateRef],
         *,
         columns: bool = False,
+        fetch: Fetch | None = None,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> Transfer[SavedState]:
         """Load units in the background, in parallel, within the memory budget for stored bytes on their way."""
         work: dict[Unit, Callable[[], tuple[SavedState, int]]] = {}
         for ref in refs:
             _refuse_twice(ref.unit, work)
-            work[ref.unit] = partial(self._load_measured, ref, columns)
+            work[ref.unit] = partial(self._load_measured, ref, columns, fetch)
         return Transfer(self._executor, work, on_progress)
 
     def close(self) -> None:
@@ -132,26 +158,31 @@ class StateManager:
         self.close()
 
     def _save(self, item: Save, lease: str) -> StateRef:
+        with self.budget.taken(sum(map(encoded_size_hint, _parts(item).values()))) as grant:
+            packed = self._packed(item, lease)
+            grant.resize(packed.ref.size)
+            return self.put(packed)
+
+    def _packed(self, item: Save, lease: str) -> PackedState:
         key = self._paths.state(lease, item.unit.segment, item.batch)
-        parts = {"state": item.state}
-        if item.pending_records is not None:
-            parts["pending"] = item.pending_records
         meta: dict[str, Any] = {"unit": item.unit.to_json(), "batch": item.batch}
         if item.keys is not None:
             meta["keys"] = list(item.keys)
-        with self.budget.taken(sum(encoded_size_hint(part) for part in parts.values())) as grant:
-            data = pack(parts, key=key, secret=self._secret, compression=self._compression, meta=meta)
-            grant.resize(len(data))
-            self._store.put(key, data)
-            return StateRef(key, item.unit, item.batch, len(data), lease)
+        data = pack(_parts(item), key=key, secret=self._secret, compression=self._compression, meta=meta)
+        return PackedState(StateRef(key, item.unit, item.batch, len(data), lease), data)
 
     def _save_measured(self, item: Save, lease: str) -> tuple[StateRef, int]:
         ref = self._save(item, lease)
         return ref, ref.size
 
-    def _load_measured(self, ref: StateRef, columns: bool) -> tuple[SavedState, int]:
+    def _load_measured(self, ref: StateRef, columns: bool, fetch: Fetch | None) -> tuple[SavedState, int]:
         with self.budget.taken(ref.size):
-            return self.load(ref, columns=columns), ref.size
+            return self.load(ref, columns=columns, fetch=fetch), ref.size
+
+
+def _parts(item: Save) -> dict[str, Any]:
+    pending = {} if item.pending_records is None else {"pending": item.pending_records}
+    return {"state": item.state, **pending}
 
 
 def _refuse_twice(unit: Unit, work: dict[Unit, Any]) -> None:

@@ -1,19 +1,28 @@
 """Scaling a running job on a real Spark: nodes come and go, and every row counts once."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import elastic
 import storage
 from elastic import errors
 from elastic.control import Journal
+from elastic.operators import Context, Operator, State
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
 
 ROWS, KEYS = 5_000, 400
+
+
+def wait_for_batch(job: elastic.Job, batch: int) -> None:
+    while job.status().applied_batch < batch:
+        job.await_termination(0.1)
 
 
 def test_a_job_scales_out_and_in_while_rows_arrive_and_counts_are_exact(spark: SparkSession, tmp_path: Path) -> None:
@@ -29,8 +38,7 @@ def test_a_job_scales_out_and_in_while_rows_arrive_and_counts_are_exact(spark: S
             assert migration.progress().tasks_done == len(migration.plan.moves)
             serving = {node.name for node in job.status().nodes if node.serving}
             assert serving == set(migration.plan.target.nodes)
-            while job.status().applied_batch < before + 2:
-                job.await_termination(0.1)
+            wait_for_batch(job, before + 2)
         journal = job.journal()
     status = job.status()
     assert status.losses == 0
@@ -52,14 +60,76 @@ def test_a_job_that_is_stopped_settles_the_migration_under_way(spark: SparkSessi
     assert [record.get("outcome") for record in journal.read()] == [None, migration.phase]
 
 
+class InOrder(Operator):
+    """Tells of every row that did not come right after the one before it of its key."""
+
+    output_schema = "key long, expected long, value long"
+
+    def initial_state(self) -> dict[int, int]:
+        return {}
+
+    def handle_batch(self, rows: pa.Table, state: State, _: Context) -> list[dict[str, int]]:
+        told = []
+        for row in rows.to_pylist():
+            expected = state.value.get(row["key"], 0)
+            if row["value"] != expected:
+                told.append({"key": row["key"], "expected": expected, "value": row["value"]})
+            state.value[row["key"]] = row["value"] + 1
+        return told
+
+
+def scaled(spark: SparkSession, store: Path, *requests: dict[str, Any]) -> tuple[list[dict[str, Any]], set[str]]:
+    """Carry the requests out while rows arrive; how they ended, and the runs of Spark's query that there were."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1)
+    rows = source.load().selectExpr(f"value % {KEYS} AS key", f"value div {KEYS} AS value")
+    with start(rows, store, tasks=16, snapshot_seconds=1.0, operator=InOrder()) as job:
+        queries = [job.stream]
+        for request in requests:
+            wait_for_batch(job, job.status().applied_batch + 2)
+            migration = job.scale(**request, relax=True)
+            assert migration.wait(120)
+            assert migration.progress().tasks_done == len(migration.plan.moves)
+            assert {node.name for node in job.status().nodes if node.serving} == set(migration.plan.target.nodes)
+            wait_for_batch(job, job.status().applied_batch + 2)
+            queries.append(job.stream)
+        ended = [record for record in job.journal() if record["kind"] == "ended"]
+    assert len({query.id for query in queries}) == 1
+    assert job.collected().num_rows == 0
+    assert job.status().losses == 0
+    total = ROWS * (job.status().last_batch + 1)
+    assert sum(row["value"] for row in job.state_table().collect()) == total
+    assert {record["outcome"] for record in ended} == {"done"}
+    return ended, {str(query.runId) for query in queries}
+
+
+def test_rows_keep_their_order_and_count_once_when_states_go_from_node_to_node(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    out, in_ = {"nodes": 4, "transfer": "direct"}, {"nodes": 2, "mode": "live", "transfer": "direct"}
+    ended, runs = scaled(spark, tmp_path / "store", out, in_)
+    assert all(0 < record["direct_bytes"] <= record["stored_bytes"] for record in ended)
+    assert len(runs) == 1
+
+
+def test_rows_keep_their_order_and_count_once_when_all_is_stopped_and_started_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ended, runs = scaled(
+        spark, tmp_path / "store", {"nodes": 3, "mode": "restart"}, {"remove": ["node-1"], "mode": "restart"}
+    )
+    assert [record["nodes_after"] for record in ended] == [3, 2]
+    assert len(runs) == 3
+
+
 def test_a_request_that_cannot_be_right_starts_nothing(spark: SparkSession, tmp_path: Path) -> None:
     feed = Feed(spark, tmp_path / "input")
     with start(feed.frame(), tmp_path / "store") as job:
         for how in ({"nodes": 0}, {"nodes": 9}, {"nodes": 2, "add": 1}, {"mode": "fast"}, {"remove": ["node-9"]}):
             with pytest.raises(errors.InvalidRequest):
                 job.scale(**how)
-        with pytest.raises(errors.InvalidRequest):
-            job.scale(3, tasks_per_node=-1)
+        for how in ({"tasks_per_node": -1}, {"transfer": "by post"}):
+            with pytest.raises(errors.InvalidRequest):
+                job.scale(3, **how)
         assert job.migration is None
         assert job.journal() == []
     with pytest.raises(errors.JobStopped):

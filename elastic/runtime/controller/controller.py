@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +25,7 @@ from elastic.runtime.protocol import (
     Position,
     Released,
     Saved,
+    Stored,
     commands,
     events,
 )
@@ -104,6 +105,7 @@ class Controller:
             applied=lambda document: self._events.put(Applied.from_json(document)),
             saved=lambda document: self._events.put(Saved.from_json(document)),
             released=lambda document: self._events.put(Released.from_json(document)),
+            stored=lambda document: self._events.put(Stored.from_json(document)),
             installed=lambda document: self._events.put(Installed.from_json(document)),
             failed=lambda document: self._events.put(Failed.from_json(document)),
             caught_up=self.recoveries.caught_up,
@@ -114,11 +116,7 @@ class Controller:
 
     def wait_until_serving(self, seconds: float) -> None:
         """Until every node has its units; `NoRoom` if that takes too long."""
-        wanted = len(self._nodes.names)
-        try:
-            self._wait_for(lambda: len(self._coordinator.serving()) == wanted, seconds)
-        except TimeoutError:
-            raise NoRoom(len(self._coordinator.serving()), wanted, seconds) from None
+        self._wait_until_serving(self._nodes.names, seconds)
 
     def is_known(self, batch: int) -> bool:
         """Whether the batch counts already: it is being repeated after a restart."""
@@ -173,9 +171,9 @@ class Controller:
     def committed_routing(self) -> Routing:
         return self._coordinator.placement.committed
 
-    def begin_migration(self, run: MigrationRun, lease: str) -> None:
+    def begin_migration(self, run: MigrationRun, lease: str, *, direct: bool = False) -> None:
         """Move units as the run says; states on their way are stored under the lease. Returns at once."""
-        self._events.put(lambda: self._moving.begin(run, lease))
+        self._events.put(lambda: self._moving.begin(run, lease, direct=direct))
 
     def wait_for_migration(self, run: MigrationRun, seconds: float | None = None) -> None:
         self._wait_for(lambda: run.is_over or (run.is_paused and run.is_between), seconds)
@@ -196,6 +194,24 @@ class Controller:
         """Let a node without units go; returns when it is told."""
         self._events.put(events.NodeUnwanted(node))
         self._wait_for(lambda: node not in self._coordinator.serving())
+
+    def stop_nodes(self) -> None:
+        """Every node leaves, and is gone when this returns; a migration that was under way did not happen."""
+        ending: list[str] = []
+
+        def stop() -> list[commands.Command]:
+            before = self._coordinator.wanted()
+            decided = self._moving.stop_nodes()
+            ending.extend(set(before.values()) - set(self._coordinator.wanted().values()))
+            return decided
+
+        self._decided(stop)
+        self._nodes.wait_for_end(ending)
+
+    def start_nodes(self, seconds: float) -> None:
+        """Every node that owns units is started, and has them when this returns; `NoRoom` if that takes too long."""
+        self._decided(self._moving.start_owners)
+        self._wait_until_serving(self._coordinator.placement.owners(), seconds)
 
     def status(self) -> dict[str, Any]:
         with self._changed:
@@ -247,6 +263,24 @@ class Controller:
             thread.join()
         self._nodes.close()
         self.deeds.close()
+
+    def _decided(self, decide: Callable[[], list[commands.Command]]) -> None:
+        """Wait until this was decided, in its turn; it is carried out before the next event."""
+        done = threading.Event()
+
+        def decide_and_say() -> list[commands.Command]:
+            done.set()
+            return decide()
+
+        self._events.put(decide_and_say)
+        self._wait_for(done.is_set)
+
+    def _wait_until_serving(self, nodes: Collection[str], seconds: float) -> None:
+        wanted = set(nodes)
+        try:
+            self._wait_for(lambda: wanted <= self._coordinator.serving(), seconds)
+        except TimeoutError:
+            raise NoRoom(len(wanted & self._coordinator.serving()), len(wanted), seconds) from None
 
     def _wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> None:
         def ready() -> bool:

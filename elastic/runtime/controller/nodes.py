@@ -109,6 +109,13 @@ class Nodes:
         elif known is not None:
             self._launcher.cancel(incarnation)
 
+    def wait_for_end(self, incarnations: Sequence[str], graceful_seconds: float = 10.0) -> None:
+        """Of those that were told to leave; who does not is ended."""
+        for incarnation in self._launcher.wait(incarnations, graceful_seconds):
+            self._launcher.cancel(incarnation)
+        if late := self._launcher.wait(incarnations, graceful_seconds):
+            _log.warning("%s did not end; they will be refused when they speak", ", ".join(late))
+
     def send(self, node: str, incarnation: str, message: Message) -> None:
         with self._lock:
             known = self._known.get(node)

@@ -21,17 +21,15 @@ class ArrowBatches:
 
     def __init__(self) -> None:
         self._width = 0.0  # bytes a row; 0 while nothing is known
-        self._rows = 0  # what Spark was told last
 
     def limit(self, session: SparkSession, schema: StructType) -> None:
-        """Tell the query's own session; until widths are known Spark goes on measuring."""
+        """Tell the query's session, a new one whenever the query starts; until widths are known it goes on measuring."""
         if all(_is_narrow(field.dataType) for field in schema):
             self.saw(1, _WIDEST_NUMBER * max(1, len(schema)))
         rows = rows_at_once(self._width)
-        if rows and rows != self._rows:
+        if rows and session.conf.get(_ROWS) != str(rows):
             session.conf.set(_ROWS, str(rows))
             session.conf.set(_BYTES, str(_UNLIMITED))
-            self._rows = rows
 
     def saw(self, rows: int, size: int) -> None:
         """Learn from rows that came."""

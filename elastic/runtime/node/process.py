@@ -20,9 +20,11 @@ from elastic.runtime.node.catching_up import CatchingUp
 from elastic.runtime.node.fetching import Fetcher, Rows
 from elastic.runtime.node.heavy_keys import HeavyKeys
 from elastic.runtime.node.loading import Loader
+from elastic.runtime.node.offering import Offers
 from elastic.runtime.node.outputs import Outputs
 from elastic.runtime.node.releasing import Releases
 from elastic.runtime.node.reports import Reports
+from elastic.runtime.node.saver import Saver
 from elastic.runtime.node.saving import Snapshots
 from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.node.staging import Staging
@@ -33,11 +35,14 @@ from elastic.runtime.protocol import (
     Apply,
     Failed,
     Forget,
+    Held,
     Host,
     Installed,
     Joined,
     Release,
+    Released,
     Snapshot,
+    Stored,
     Work,
 )
 from elastic.runtime.protocol.ordering import InOrder
@@ -83,21 +88,30 @@ class NodeProcess:
             silence_seconds=_SILENCE * settings.node_timeout_seconds,
         )
         names = (spec.node, spec.incarnation)
+        # Somebody waits for a release; a snapshot should be felt as little as possible.
+        saving = Saver(self._manager, spec.routing, self._wake, "save", at_once=2)
+        releasing = Saver(self._manager, spec.routing, self._wake, "release", at_once=4)
+        self._savers = (saving, releasing)
+        offers = Offers()
         self._snapshots = Snapshots(
-            self._host, self._manager, spec.routing, lambda saved: self._reports.send("saved", saved.to_json()), names
+            self._host, saving, lambda saved: self._reports.send("saved", saved.to_json()), names
         )
         self._releases = Releases(
             self._host,
+            releasing,
             self._manager,
-            spec.routing,
-            lambda released: self._reports.send("released", released.to_json()),
+            offers,
+            self._released,
             names,
             settings.store_patience_seconds,
+            self._wake,
         )
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
         outputs = Outputs(self._runners, spec.routing, log, results, spec.keeps_results)
         self._writer = Writer(outputs, self._reports, names, settings.store_patience_seconds, self._fail_later)
-        self._loader = Loader(self._manager, settings.store_patience_seconds, self._inbox.put, self._fail_later)
+        self._loader = Loader(
+            self._manager, spec.token, settings.store_patience_seconds, self._inbox.put, self._fail_later
+        )
         self._endpoint = Endpoint(
             spec.host or own_host(spec.controller),
             spec.token,
@@ -106,6 +120,7 @@ class NodeProcess:
                 "lookup": self._lookup,
             },
             self._staging.upload,
+            offers.download,
         )
         self._commands: InOrder[Callable[[], object]] = InOrder()
         self._handlers: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -113,7 +128,7 @@ class NodeProcess:
             "apply": lambda document: self._host.apply(Apply.from_json(document)),
             "snapshot": lambda document: self._snapshots.begin(Snapshot.from_json(document)),
             "release": lambda document: self._releases.begin(Release.from_json(document)),
-            "forget": lambda document: self._host.forget(Forget.from_json(document)),
+            "forget": lambda document: self._releases.forget(Forget.from_json(document)),
             "stop": lambda _: self._leave("told to stop"),
         }
 
@@ -148,8 +163,8 @@ class NodeProcess:
         if self._catching_up is not None and self._catching_up.is_over(self._host):
             self._reports.send("caught_up", self._catching_up.report(self._spec, self._host))
             self._catching_up = None
-        released = self._releases.go_on(self._wake)
-        return self._snapshots.go_on(self._wake) or released or worked
+        released = self._releases.go_on()
+        return self._snapshots.go_on() or released or worked
 
     def _take_one(self, works: Sequence[Work]) -> bool:
         """The oldest and the newest step in turns: who repeats old steps must not keep the others waiting."""
@@ -177,11 +192,13 @@ class NodeProcess:
             self._catching_up = CatchingUp(message, self._host)
             self._loader.load(held, self._installed)
 
-    def _installed(self, states: dict[int, Any]) -> None:
-        for slot, state in states.items():
-            self._host.loaded(slot, state)
-        installed = Installed(self._spec.node, self._spec.incarnation, tuple(states))
+    def _installed(self, states: dict[Held, Any], direct_bytes: int) -> None:
+        slots = tuple(held.slot for held, state in states.items() if self._host.loaded(held, state))
+        installed = Installed(self._spec.node, self._spec.incarnation, slots, direct_bytes)
         self._reports.send("installed", installed.to_json())
+
+    def _released(self, report: Released | Stored) -> None:
+        self._reports.send("released" if isinstance(report, Released) else "stored", report.to_json())
 
     def _lookup(self, document: dict[str, Any]) -> Any:
         """In the working thread, between two steps."""
@@ -254,6 +271,8 @@ class NodeProcess:
         self._fetcher.close()
         self._loader.close()
         self._releases.close()
+        for saver in self._savers:
+            saver.close()
         self._manager.close()
         self._controller.close()
         for runner in self._runners:

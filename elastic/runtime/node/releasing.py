@@ -1,25 +1,33 @@
-"""Units that leave a node: each stops at the end of its batch, its state is stored, then all are reported together."""
+"""Units that leave a node: each stops at the end of its batch, its state is saved, then all are reported together.
 
+A state is stored, or packed, offered to other nodes and stored behind that (`Release.direct`).
+"""
+
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from elastic.routing import Routing
+from elastic.errors import StoreAway
+from elastic.runtime.node.offering import Offers
+from elastic.runtime.node.saver import Saver
 from elastic.runtime.patience import patiently
-from elastic.runtime.protocol import Host, Release, Released
+from elastic.runtime.protocol import Forget, Host, Release, Released, Stored
 from elastic.runtime.protocol.host import Capture
-from storage.state import StateManager, StateRef
+from storage.errors import StorageError
+from storage.state import PackedState, StateManager, StateRef
 
-_AT_ONCE = 4  # captured and not yet stored: copies of state are memory
+_log = logging.getLogger(__name__)
+_STORING_AT_ONCE = 2  # behind the stream and the direct transfers, which are what somebody waits for
 
 
 @dataclass
 class _Leaving:
-    """One request: slots that have not stopped, and states on their way to the store."""
+    """One request: slots that have not stopped, and states that are being stored or packed."""
 
-    lease: str
+    message: Release
     slots: list[int]
-    stored: list[Future[StateRef]] = field(default_factory=list)
+    saved: list[Future[StateRef]] = field(default_factory=list)
 
 
 class Releases:
@@ -28,53 +36,77 @@ class Releases:
     def __init__(
         self,
         host: Host,
+        saver: Saver,
         manager: StateManager,
-        routing: Routing,
-        report: Callable[[Released], None],
+        offers: Offers,
+        report: Callable[[Released | Stored], None],
         names: tuple[str, str],
         patience_seconds: float,
+        wake: Callable[[], None],
     ) -> None:
         self._host = host
+        self._saver = saver
         self._manager = manager
-        self._routing = routing
+        self._offers = offers
         self._report = report
         self._names = names
         self._patience = patience_seconds
+        self._wake = wake
         self._leaving: list[_Leaving] = []
-        self._executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="release")
+        self._storing = ThreadPoolExecutor(_STORING_AT_ONCE, thread_name_prefix="store-offered")
 
     def begin(self, message: Release) -> None:
         slots = self._host.release(message)
         if slots:
-            self._leaving.append(_Leaving(message.lease, list(slots)))
+            self._leaving.append(_Leaving(message, list(slots)))
 
-    def go_on(self, wake: Callable[[], None]) -> bool:
+    def forget(self, message: Forget) -> None:
+        self._host.forget(message)
+        self._offers.forget(message.slots)
+
+    def go_on(self) -> bool:
         """Capture one more unit that has stopped, or report; whether anything was done."""
         for leaving in self._leaving:
-            if sum(not future.done() for future in leaving.stored) < _AT_ONCE and self._capture_one(leaving, wake):
+            if self._saver.has_room and self._offers.has_room and self._capture_one(leaving):
                 return True
-            if not leaving.slots and all(future.done() for future in leaving.stored):
+            if not leaving.slots and all(future.done() for future in leaving.saved):
                 self._leaving.remove(leaving)
-                self._report(Released(*self._names, tuple(future.result() for future in leaving.stored)))
+                states = tuple(future.result() for future in leaving.saved)
+                self._report(Released(*self._names, states, stored=not leaving.message.direct))
                 return True
         return False
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._storing.shutdown(wait=False, cancel_futures=True)
 
-    def _capture_one(self, leaving: _Leaving, wake: Callable[[], None]) -> bool:
+    def _capture_one(self, leaving: _Leaving) -> bool:
         for slot in leaving.slots:
             captured = self._host.capture_released(slot)
             if captured is not None:
                 leaving.slots.remove(slot)
-                future = self._executor.submit(self._store, captured, leaving.lease)
-                future.add_done_callback(lambda _: wake())
-                leaving.stored.append(future)
+                leaving.saved.append(self._save(captured, leaving.message))
                 return True
         return False
 
-    def _store(self, captured: Capture, lease: str) -> StateRef:
-        unit = self._routing.unit(captured.slot)
-        return patiently(
-            lambda: self._manager.save(unit, captured.state, batch=captured.batch, lease=lease), self._patience
-        )
+    def _save(self, captured: Capture, message: Release) -> Future[StateRef]:
+        if message.direct:
+            return self._saver.pack(captured, message.lease, self._offer)
+        return self._saver.save(captured, message.lease, self._patience)
+
+    def _offer(self, packed: PackedState) -> StateRef:
+        self._offers.put(packed)
+        self._storing.submit(self._store, packed)
+        return packed.ref
+
+    def _store(self, packed: PackedState) -> None:
+        """Nobody waits for this; a state that never gets to the store is lost with this node, as if not released."""
+        if not self._offers.has(packed.ref):
+            return  # its unit works elsewhere already
+        try:
+            patiently(lambda: self._manager.put(packed), self._patience)
+        except (StorageError, StoreAway) as error:
+            _log.warning("an offered state was not stored: %s", error)
+        else:
+            self._offers.stored(packed.ref)
+            self._report(Stored(*self._names, packed.ref))
+            self._wake()  # there may be room for another one

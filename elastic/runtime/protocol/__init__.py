@@ -20,6 +20,7 @@ from elastic.runtime.protocol.messages import (
     Released,
     Saved,
     Snapshot,
+    Stored,
     Unchanged,
 )
 from elastic.runtime.protocol.steps import Position, Step, steps_of
@@ -42,6 +43,7 @@ __all__ = [
     "Saved",
     "Snapshot",
     "Step",
+    "Stored",
     "Unchanged",
     "Work",
     "steps_of",

@@ -30,6 +30,7 @@ from elastic.runtime.protocol.messages import (
     Released,
     Saved,
     Snapshot,
+    Stored,
 )
 from elastic.runtime.protocol.placement import Placement
 from elastic.runtime.protocol.snapshots import Snapshots
@@ -45,6 +46,7 @@ class _Node:
     """A node as the controller knows it: the one incarnation it listens to, and how far that is."""
 
     incarnation: str
+    address: str = ""
     joined: bool = False
     has_units: bool = False
 
@@ -65,7 +67,7 @@ class Coordinator:
         self._launches = 0
         self._nodes = {node: _Node(self._new_incarnation(node)) for node in nodes}
         self._epoch_asked = False
-        self._to_install: dict[str, list[int]] = {}  # by target: units that it should take over
+        self._to_install: dict[str, set[int]] = {}  # by target: units that it should take over
         self._releasing: dict[str, list[Released]] = {}  # by source: states whose last results are not in hand
         self._handlers: Mapping[type, Callable[[Any], list[Command]]] = {
             Joined: self._joined,
@@ -73,10 +75,13 @@ class Coordinator:
             Saved: self._saved,
             Failed: self._failed,
             Released: self._released,
+            Stored: self._stored,
             Installed: self._installed,
             events.NodeLost: self._lost,
             events.NodeWanted: self._wanted,
             events.NodeUnwanted: self._unwanted,
+            events.AllNodesUnwanted: self._all_unwanted,
+            events.OwnersWanted: self._owners_wanted,
             events.BatchLogged: self._logged,
             events.RoundCommitted: self._round_committed,
             events.EpochCommitted: self._epoch_committed,
@@ -118,6 +123,10 @@ class Coordinator:
         """Incarnations of the nodes that are up, by name."""
         return {name: node.incarnation for name, node in self._nodes.items() if node.joined}
 
+    def wanted(self) -> dict[str, str]:
+        """Incarnations of all nodes that are up or being started, by name."""
+        return {name: node.incarnation for name, node in self._nodes.items()}
+
     def serving(self) -> set[str]:
         """Nodes that were given their units."""
         return {name for name, node in self._nodes.items() if node.has_units}
@@ -128,7 +137,7 @@ class Coordinator:
         node = self._nodes.get(event.node)
         if node is None or node.incarnation != event.incarnation or node.joined:
             return []
-        node.joined = True
+        node.joined, node.address = True, event.address
         if self._epoch_asked:
             return []
         self._epoch_asked = True
@@ -149,7 +158,7 @@ class Coordinator:
                 node.has_units = True
                 decided += self._send(name, self._adoption(self.placement.slots_on(name)))
         for name, slots in self._to_install.items():
-            decided += self._send(name, self._adoption(slots))
+            decided += self._send(name, self._adoption(sorted(slots)))
         self._to_install.clear()
         return decided
 
@@ -159,12 +168,14 @@ class Coordinator:
         return Adopt(self.manifest.epoch, held, self.batches.steps_after(oldest))
 
     def _held(self, slot: int) -> Held:
-        """With the newest state there is: one that was released on its way is newer than the last snapshot."""
+        """With the newest state there is: one that was released on its way is not older than the last snapshot."""
         state, through = self.manifest.units[self._unit(slot)], self._through(slot)
         released = self.placement.released_state(slot)
-        if released is not None and released.batch > through:
-            state, through = released, released.batch
-        return Held(slot, state, through, self.batches.reported(slot))
+        source = None
+        if released is not None and released.ref.batch >= through:
+            state, through = released.ref, released.ref.batch
+            source = self._nodes[released.source].address if released.source is not None else None
+        return Held(slot, state, through, self.batches.reported(slot), source)
 
     def _lost(self, event: events.NodeLost) -> list[Command]:
         node = self._nodes.get(event.node)
@@ -173,6 +184,7 @@ class Coordinator:
         node = self._nodes[event.node] = _Node(self._new_incarnation(event.node))
         self.batches.forget_reports(event.node)
         self._releasing.pop(event.node, None)
+        self.placement.lost(event.node)
         self.snapshots.lost(event.node)
         return [
             commands.StartNode(event.node, node.incarnation),
@@ -191,8 +203,23 @@ class Coordinator:
         if event.node not in self._nodes or self.placement.slots_on(event.node):
             return []
         node = self._nodes.pop(event.node)
+        self.placement.lost(event.node)
         self.snapshots.lost(event.node)
         return [commands.StopNode(event.node, node.incarnation), *self._finish_snapshot()]
+
+    def _all_unwanted(self, _: events.AllNodesUnwanted) -> list[Command]:
+        """Saved states and the log are all that is needed to begin anew."""
+        stopping = [commands.StopNode(name, node.incarnation) for name, node in self._nodes.items()]
+        for name in self._nodes:
+            self.batches.forget_reports(name)
+            self.snapshots.lost(name)
+        for waiting in (self._nodes, self._releasing, self._to_install):
+            waiting.clear()
+        self.placement.reset()
+        return [*stopping, *self._finish_snapshot()]
+
+    def _owners_wanted(self, _: events.OwnersWanted) -> list[Command]:
+        return [command for name in self.placement.owners() for command in self._wanted(events.NodeWanted(name))]
 
     def _new_incarnation(self, name: str) -> str:
         self._launches += 1
@@ -208,7 +235,7 @@ class Coordinator:
         node = self._nodes.get(name)
         return [commands.Send(name, node.incarnation, message)] if node is not None and node.has_units else []
 
-    def _listens_to(self, report: Applied | Saved | Failed | Released | Installed) -> bool:
+    def _listens_to(self, report: Applied | Saved | Failed | Released | Stored | Installed) -> bool:
         node = self._nodes.get(report.node)
         return node is not None and node.incarnation == report.incarnation and node.has_units
 
@@ -289,7 +316,7 @@ class Coordinator:
         hand_over = event.hand_over
         slots = self.placement.slots_of_tasks(hand_over.tasks)
         self.placement.begin_move(slots, hand_over.target)
-        release = Release(self.manifest.epoch, tuple(slots), event.lease)
+        release = Release(self.manifest.epoch, tuple(slots), event.lease, event.direct)
         return self._send(hand_over.source, release) or [commands.Tell(live.NodeLost(hand_over.source))]
 
     def _released(self, report: Released) -> list[Command]:
@@ -299,32 +326,36 @@ class Coordinator:
         self._releasing.setdefault(report.node, []).append(report)
         return self._tell_released()
 
+    def _stored(self, report: Stored) -> list[Command]:
+        if self._listens_to(report):
+            self.placement.stored(report.state)
+        return []
+
     def _tell_released(self) -> list[Command]:
         """Not before the last results of the source are in hand: the target must know what it need not repeat."""
         decided: list[Command] = []
         for source, reports in self._releasing.items():
             for report in list(reports):
-                states = [(ref.unit.task, ref) for ref in report.states]
-                if all(self.batches.has_reported(slot, ref.batch) for slot, ref in states):
+                if all(self.batches.has_reported(ref.unit.task, ref.batch) for ref in report.states):
                     reports.remove(report)
-                    self.placement.released(states)
-                    tasks = tuple(sorted({task_of_slot(slot) for slot, _ in states}))
-                    stored = sum(ref.size for _, ref in states)
-                    decided.append(commands.Tell(live.StateReleased(source, tasks, stored)))
+                    self.placement.released(source, report.states, report.stored)
+                    tasks = tuple(sorted({task_of_slot(ref.unit.task) for ref in report.states}))
+                    size = sum(ref.size for ref in report.states)
+                    decided.append(commands.Tell(live.StateReleased(source, tasks, size)))
         return decided
 
     def _install_asked(self, command: live.InstallState) -> list[Command]:
         """A target that has no units at the moment gets these with all others when it does."""
         slots = self.placement.slots_of_tasks(command.hand_over.tasks)
         self.placement.give(slots, command.hand_over.target)
-        self._to_install.setdefault(command.hand_over.target, []).extend(slots)
+        self._to_install.setdefault(command.hand_over.target, set()).update(slots)
         return self._give_units()
 
     def _installed(self, report: Installed) -> list[Command]:
         if not self._listens_to(report):
             return []
-        tasks = tuple(sorted({task_of_slot(slot) for slot in report.slots}))
-        return [commands.Tell(live.StateInstalled(report.node, tasks))]
+        tasks = self.placement.installed(report.slots)
+        return [commands.Tell(live.StateInstalled(report.node, tuple(tasks), report.direct_bytes))]
 
     def _assignment_asked(self, command: live.CommitAssignment) -> list[Command]:
         return [commands.CommitRouting(command.assignment)]

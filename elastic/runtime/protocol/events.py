@@ -32,11 +32,22 @@ class NodeUnwanted:
 
 
 @dataclass(frozen=True)
+class AllNodesUnwanted:
+    """Every node is to leave, whatever it has; units are where the committed assignment says."""
+
+
+@dataclass(frozen=True)
+class OwnersWanted:
+    """Every node that owns units, and is not there, is to be started."""
+
+
+@dataclass(frozen=True)
 class MoveAsked:
-    """A hand-over begins; the source stores states under the lease."""
+    """A hand-over begins; the source stores states under the lease, or offers them first if `direct`."""
 
     hand_over: HandOver
     lease: str
+    direct: bool = False
 
 
 @dataclass(frozen=True)

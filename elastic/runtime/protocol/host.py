@@ -21,6 +21,7 @@ from elastic.routing.slots import stage_of, task_of_slot
 from elastic.runtime.protocol.messages import Adopt, Apply, Forget, Held, Release, Snapshot, Unchanged
 from elastic.runtime.protocol.statistics import UnitStatistics
 from elastic.runtime.protocol.steps import Position, Step, end_of
+from storage.state import StateRef
 
 
 @dataclass
@@ -33,6 +34,7 @@ class _Unit:
     changed: int  # the last batch that may have changed the state
     reported: Position
     epoch: int  # in which it came here
+    saved: StateRef | None  # what it is loaded from
     last_batch: int | None = None  # if it leaves: the batch after which it stops
     state: UnitState | None = None
     measured: int = -2  # the value of `changed` when the size was measured last
@@ -93,27 +95,40 @@ class Host:
         self._to_capture: list[int] = []
 
     def adopt(self, message: Adopt) -> tuple[Held, ...]:
-        """Units to load now; those that are here already are not loaded again."""
+        """Units to load now; those that are here already are not loaded again.
+
+        One that is still being loaded is, if there is another state for it: the one before may never arrive.
+        """
         self.epoch = max(self.epoch, message.epoch)
-        new = tuple(held for held in message.units if self._is_new(held.slot, message.epoch))
+        new = tuple(held for held in message.units if self._is_new(held, message.epoch))
         for held in new:
             changed = held.state.batch if held.state else -1
-            self._units[held.slot] = _Unit(held.slot, end_of(held.through), True, changed, held.reported, message.epoch)
+            self._units[held.slot] = _Unit(
+                held.slot, end_of(held.through), True, changed, held.reported, message.epoch, held.state
+            )
         self._steps.update((step.position, step) for step in message.steps)
         self._forget_steps()
         return new
 
-    def loaded(self, slot: int, saved: Any) -> None:
-        """The saved state has arrived (None: there is none); the unit can take its steps now."""
-        unit = self._units.get(slot)
-        if unit is not None and unit.state is None:
-            runner = self._runners[stage_of(slot)]
-            unit.state = runner.new_state() if saved is None else runner.restore(saved)
+    def awaits(self, held: Held) -> bool:
+        """Whether this state of the unit is still to be loaded: not there yet, and no other one in its place."""
+        unit = self._units.get(held.slot)
+        return unit is not None and unit.state is None and unit.saved == held.state
 
-    def _is_new(self, slot: int, epoch: int) -> bool:
+    def loaded(self, held: Held, saved: Any) -> bool:
+        """The saved state has arrived (None: there is none), unless nobody awaits it; the unit can take its steps."""
+        if not self.awaits(held):
+            return False
+        runner = self._runners[stage_of(held.slot)]
+        self._units[held.slot].state = runner.new_state() if saved is None else runner.restore(saved)
+        return True
+
+    def _is_new(self, held: Held, epoch: int) -> bool:
         """A unit that was released comes back in a later epoch."""
-        unit = self._units.get(slot)
-        return unit is None or (unit.last_batch is not None and epoch > unit.epoch)
+        unit = self._units.get(held.slot)
+        if unit is None or (unit.state is None and unit.saved != held.state):
+            return True
+        return unit.last_batch is not None and epoch > unit.epoch
 
     def release(self, message: Release) -> tuple[int, ...]:
         """Units that stop, all after the same batch; those that came after this was said stay.

@@ -18,20 +18,22 @@ class Held(NamedTuple):
     """One unit to take over: its saved state (None: empty), right as of batch `through`.
 
     What the unit put out in steps up to `reported` is already in the controller's hands and must not be reported again.
+    `source` is the address of a node that offers the same bytes: it has them before the store does, or sooner.
     """
 
     slot: int
     state: StateRef | None
     through: int
     reported: Position
+    source: str | None = None
 
     def to_json(self) -> list[Any]:
-        return [self.slot, self.state and self.state.to_json(), self.through, list(self.reported)]
+        return [self.slot, self.state and self.state.to_json(), self.through, list(self.reported), self.source]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:
-        slot, state, through, reported = document
-        return cls(slot, state and StateRef.from_json(state), through, Position(*reported))
+        slot, state, through, reported, source = document
+        return cls(slot, state and StateRef.from_json(state), through, Position(*reported), source)
 
 
 @dataclass(frozen=True)
@@ -91,18 +93,22 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Release:
-    """Stop these units at the end of their batch, store their states under the lease, and keep them until told."""
+    """Stop these units at the end of their batch, store their states under the lease, and keep them until told.
+
+    With `direct`, offer them to other nodes, report that, and store them behind it.
+    """
 
     epoch: int
     slots: tuple[int, ...]
     lease: str
+    direct: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        return cls(document["epoch"], tuple(document["slots"]), document["lease"])
+        return cls(**{**document, "slots": tuple(document["slots"])})
 
 
 @dataclass(frozen=True)
@@ -212,11 +218,12 @@ class Saved:
 
 @dataclass(frozen=True)
 class Released:
-    """The answer to `Release`: the states as they were stored, one for every unit."""
+    """The answer to `Release`: the states, one for every unit; they are `stored`, or offered and will be."""
 
     node: str
     incarnation: str
     states: tuple[StateRef, ...]
+    stored: bool = True
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "states": [ref.to_json() for ref in self.states]}
@@ -227,19 +234,36 @@ class Released:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A state that was offered is in the store now; may overtake the report that it is offered."""
+
+    node: str
+    incarnation: str
+    state: StateRef
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "state": self.state.to_json()}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        return cls(**{**document, "state": StateRef.from_json(document["state"])})
+
+
+@dataclass(frozen=True)
 class Installed:
-    """These adopted units have their states, and work."""
+    """These adopted units have their states, and work; `direct_bytes` came straight from another node."""
 
     node: str
     incarnation: str
     slots: tuple[int, ...]
+    direct_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        return cls(document["node"], document["incarnation"], tuple(document["slots"]))
+        return cls(**{**document, "slots": tuple(document["slots"])})
 
 
 @dataclass(frozen=True)

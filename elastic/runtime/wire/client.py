@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
+from elastic.runtime.wire.chunks import joined
 from elastic.runtime.wire.server import Refused
 from elastic.runtime.wire.token import HEADER
 
@@ -49,6 +50,16 @@ class Peer:
         except flight.FlightServerError as error:
             raise Refused(str(error)) from error
         except pa.ArrowException as error:
+            raise PeerUnavailable(f"{self.address}: {error}") from error
+
+    def download(self, header: dict[str, Any], size: int, timeout: float = CALL_SECONDS) -> memoryview:
+        """The `size` bytes that the header names. Raises as `call` does."""
+        try:
+            reader = self._client.do_get(flight.Ticket(json.dumps(header).encode()), self._options(timeout))
+            return joined((chunk.data for chunk in reader), size)
+        except flight.FlightServerError as error:
+            raise Refused(str(error)) from error
+        except (pa.ArrowException, ValueError) as error:
             raise PeerUnavailable(f"{self.address}: {error}") from error
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The listening end: named actions that take and give JSON, and uploads of rows."""
+"""The listening end: named actions that take and give JSON, uploads of rows, and downloads of bytes."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,10 +7,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
+from elastic.runtime.wire.chunks import chunked
 from elastic.runtime.wire.token import TokenCheck
+from storage.stores.protocol import Bytes
 
 Action = Callable[[dict[str, Any]], Any]
 Upload = Callable[[dict[str, Any], pa.Table], None]
+Download = Callable[[dict[str, Any]], Bytes]
 
 
 class Refused(Exception):
@@ -20,8 +23,15 @@ class Refused(Exception):
 class Endpoint:
     """A Flight server on a port of its own choice, from its construction until `close`. Handlers run in its threads."""
 
-    def __init__(self, host: str, token: str, actions: Mapping[str, Action], upload: Upload | None = None) -> None:
-        self._server = _Server(host, token, actions, upload)
+    def __init__(
+        self,
+        host: str,
+        token: str,
+        actions: Mapping[str, Action],
+        upload: Upload | None = None,
+        download: Download | None = None,
+    ) -> None:
+        self._server = _Server(host, token, actions, upload, download)
         self.address = f"{host}:{self._server.port}"
 
     def close(self) -> None:
@@ -29,10 +39,13 @@ class Endpoint:
 
 
 class _Server(flight.FlightServerBase):  # type: ignore[misc]
-    def __init__(self, host: str, token: str, actions: Mapping[str, Action], upload: Upload | None) -> None:
+    def __init__(
+        self, host: str, token: str, actions: Mapping[str, Action], upload: Upload | None, download: Download | None
+    ) -> None:
         super().__init__(f"grpc://{host}:0", middleware={"token": TokenCheck(token)})
         self._actions = actions
         self._upload = upload
+        self._download = download
 
     def do_action(self, _context: Any, action: flight.Action) -> Iterator[bytes]:
         handler = self._actions.get(action.type)
@@ -50,5 +63,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             raise flight.FlightServerError("refused: no uploads here")
         try:
             self._upload(json.loads(descriptor.command), reader.read_all())
+        except Refused as refused:
+            raise flight.FlightServerError(f"refused: {refused}") from refused
+
+    def do_get(self, _context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        if self._download is None:
+            raise flight.FlightServerError("refused: no downloads here")
+        try:
+            return flight.RecordBatchStream(chunked(self._download(json.loads(ticket.ticket))))
         except Refused as refused:
             raise flight.FlightServerError(f"refused: {refused}") from refused

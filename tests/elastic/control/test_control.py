@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
-from elastic.control import Journal, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
+from elastic.control import MODES, Journal, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
 from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom
 from migration import Assignment, Ownership, Workload
 from migration.live import (
@@ -35,7 +35,9 @@ class PaperCluster:
         self.go = threading.Event()
         self.go.set()
         self.suspensions = 0
-        self._room_for = room_for
+        self.stops = 0
+        self.transfers: list[str] = []
+        self.room_for = room_for
 
     def assignment(self) -> Ownership:
         return self.current
@@ -47,18 +49,19 @@ class PaperCluster:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
     def add_node(self, node: str) -> None:
-        if len(self.nodes) == self._room_for:
+        if len(self.nodes) == self.room_for:
             raise NoRoom(0, 1, 1.0)
         self.nodes.add(node)
 
     def remove_node(self, node: str) -> None:
         assert node not in self.current.owners
-        self.nodes.remove(node)
+        self.nodes.discard(node)
 
     @contextmanager
-    def moving(self, run: MigrationRun) -> Iterator[None]:
+    def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
         self.go.wait(10)
         self.run = run
+        self.transfers.append(transfer)
         self._carry_out(run, run.start())
         yield
 
@@ -69,7 +72,8 @@ class PaperCluster:
                 released = StateReleased(command.hand_over.source, command.hand_over.tasks, 1)
                 waiting += run.handle(released)
             elif isinstance(command, InstallState):
-                waiting += run.handle(StateInstalled(command.hand_over.target, command.hand_over.tasks))
+                direct_bytes = 1 if self.transfers[-1] == "direct" else 0
+                waiting += run.handle(StateInstalled(command.hand_over.target, command.hand_over.tasks, direct_bytes))
             elif isinstance(command, CommitAssignment):
                 self.current = command.assignment
                 waiting += run.handle(AssignmentCommitted(command.assignment))
@@ -86,13 +90,31 @@ class PaperCluster:
         self.suspensions += 1
         yield
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        self.stops += 1
+        before = self.current
+        self.nodes.clear()
+        try:
+            yield
+        except NoRoom:
+            self.current, self.room_for = before, len(before.nodes)
+            raise
+        finally:
+            self.start_nodes()
+
+    def start_nodes(self) -> None:
+        self.nodes = set(self.current.owners)
+        if len(self.nodes) > self.room_for:
+            raise NoRoom(self.room_for, len(self.nodes), 1.0)
+
 
 def scaler_of(cluster: PaperCluster) -> tuple[Scaler, Journal]:
     journal = Journal(storage.open("memory:"), "job")
     return Scaler(cluster, Monitor(TASKS), journal), journal
 
 
-@pytest.mark.parametrize("mode", ["progressive", "live", "suspend"])
+@pytest.mark.parametrize("mode", MODES)
 def test_nodes_start_before_a_migration_and_stop_after_it(mode: str) -> None:
     cluster = PaperCluster()
     scaler, journal = scaler_of(cluster)
@@ -101,6 +123,7 @@ def test_nodes_start_before_a_migration_and_stop_after_it(mode: str) -> None:
     assert scaler.scale(ScaleRequest(remove=("node-1", "node-3"), mode=mode)).wait(10)
     assert cluster.nodes == set(cluster.current.owners) == {"node-2", "node-4"}
     assert cluster.suspensions == (2 if mode == "suspend" else 0)
+    assert cluster.stops == (2 if mode == "restart" else 0)
     records = list(journal.read())
     assert [record["kind"] for record in records] == ["began", "ended", "began", "ended"]
     assert [(r["nodes_before"], r["nodes_after"]) for r in records if r["kind"] == "ended"] == [(2, 4), (4, 2)]
@@ -116,6 +139,69 @@ def test_a_cluster_without_room_fails_the_request_and_nothing_changed() -> None:
     assert cluster.nodes == set(before.nodes)
     assert [record.get("outcome") for record in journal.read()] == [None, "failed"]
     assert scaler.scale(ScaleRequest(nodes=3)).wait(10)
+
+
+def test_a_restart_that_finds_less_room_than_before_goes_back_to_the_old_assignment() -> None:
+    cluster = PaperCluster()
+    scaler, journal = scaler_of(cluster)
+    before = cluster.current
+    add_node = cluster.add_node
+
+    def add_and_take_the_room(node: str) -> None:
+        add_node(node)
+        cluster.room_for = 2  # somebody else took it while no node ran
+
+    cluster.add_node = add_and_take_the_room  # type: ignore[method-assign]
+    with pytest.raises(MigrationFailed, match="nodes"):
+        scaler.scale(ScaleRequest(nodes=3, mode="restart")).wait(10)
+    assert cluster.current is before
+    assert cluster.nodes == set(before.nodes)
+    assert [record.get("outcome") for record in journal.read()] == [None, "failed"]
+
+
+def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
+    cluster = PaperCluster()
+    scaler, _ = scaler_of(cluster)
+    paused, starting = threading.Event(), cluster.add_node
+    cluster.add_node = lambda node: (paused.wait(10), starting(node))[1]  # type: ignore[method-assign]
+    migration = scaler.scale(ScaleRequest(nodes=3, mode="restart"))
+    migration.pause()
+    paused.set()
+    while migration.phase != "paused":
+        assert not migration.wait(0.01)
+    assert not migration.wait(0.3)
+    migration.cancel()
+    assert migration.wait(10)
+    assert cluster.stops == 0
+    assert cluster.nodes == set(cluster.current.owners) == {"node-1", "node-2"}
+
+
+def test_a_restart_that_was_paused_begins_when_it_is_resumed() -> None:
+    cluster = PaperCluster()
+    scaler, _ = scaler_of(cluster)
+    paused, starting = threading.Event(), cluster.add_node
+    cluster.add_node = lambda node: (paused.wait(10), starting(node))[1]  # type: ignore[method-assign]
+    migration = scaler.scale(ScaleRequest(nodes=3, mode="restart"))
+    migration.pause()
+    paused.set()
+    while migration.phase != "paused":
+        assert not migration.wait(0.01)
+    migration.resume()
+    assert migration.wait(10)
+    assert cluster.nodes == {"node-1", "node-2", "node-3"}
+
+
+def test_how_states_go_is_told_to_the_cluster_and_written_down() -> None:
+    cluster = PaperCluster()
+    scaler, journal = scaler_of(cluster)
+    assert scaler.scale(ScaleRequest(nodes=3, transfer="direct")).wait(10)
+    assert scaler.scale(ScaleRequest(nodes=4)).wait(10)
+    assert cluster.transfers == ["direct", "store"]
+    ended = [record for record in journal.read() if record["kind"] == "ended"]
+    assert [(record["transfer"], record["direct_bytes"] > 0) for record in ended] == [
+        ("direct", True),
+        ("store", False),
+    ]
 
 
 def test_a_second_request_is_refused_or_waits_as_asked() -> None:
@@ -155,6 +241,7 @@ def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
         {"add": -1},
         {"nodes": 3, "add": 1},
         {"mode": "fast"},
+        {"transfer": "by post"},
         {"tasks_per_node": 0},
     ]
     for how in wrong:

@@ -23,6 +23,7 @@ from elastic.runtime.protocol import (
     Apply,
     Coordinator,
     Forget,
+    Held,
     Host,
     Installed,
     Joined,
@@ -31,6 +32,7 @@ from elastic.runtime.protocol import (
     Released,
     Saved,
     Snapshot,
+    Stored,
     Unchanged,
     commands,
     events,
@@ -40,6 +42,7 @@ from elastic.runtime.protocol.ordering import InOrder
 from migration import Assignment, ScatteredAssignment, Workload, moves_between
 from migration.live import MigrationRun
 from storage import Secret
+from storage.errors import ObjectMissing
 from storage.state import (
     BatchTime,
     Collector,
@@ -48,6 +51,7 @@ from storage.state import (
     LogRef,
     Manifest,
     Manifests,
+    PackedState,
     Save,
     StateManager,
     StateRef,
@@ -68,6 +72,8 @@ class Faults:
     collect: float = 0.02
     snapshot: float = 0.05
     migration: float = 0.0
+    restart: float = 0.0  # that a migration stops all nodes
+    direct: float = 0.0  # that states of a migration go from node to node
     stage: float = 0.7  # that a slice reaches its node before the commit
 
 
@@ -85,7 +91,9 @@ class Node:
     captured: list[Capture] = field(default_factory=list)
     saved: list[StateRef] = field(default_factory=list)
     unchanged: list[Unchanged] = field(default_factory=list)
-    releases: list[tuple[str, list[int], list[StateRef]]] = field(default_factory=list)  # lease, left, stored
+    releases: list[tuple[Release, list[int], list[StateRef]]] = field(default_factory=list)  # left, saved
+    offers: dict[str, PackedState] = field(default_factory=dict)
+    to_store: list[PackedState] = field(default_factory=list)
     alive: bool = True
     commands: InOrder[Message] = field(default_factory=InOrder)
 
@@ -100,6 +108,7 @@ class World:
         self.story: list[tuple[Any, ...]] = []
         self.crashes = 0
         self.migrations = 0
+        self.direct = 0  # states that came from their source
         self._pipeline = pipeline
         self._batches = batches
         self._faults = faults
@@ -110,6 +119,7 @@ class World:
         self._nodes: list[Node] = []
         self._numbers: Counter[str] = Counter()  # of commands sent, by incarnation
         self._actions: list[Callable[[], None]] = []
+        self._stopping: MigrationRun | None = None  # waits until all is saved, and begins when no node is left
         self._spark_committed = -1
         self._begin_controller()
 
@@ -118,17 +128,22 @@ class World:
         return self._results
 
     def run(self, limit: int = 20_000) -> None:
-        """Until all is published and saved; faults stop halfway through the limit so that the world can settle."""
+        """Until all is published and saved; migrations stop halfway through the limit so that the world can settle.
+
+        Crashes stop at some moment before: another crash would heal what the last one broke.
+        """
+        calm_after = self.random.choice([limit // 40, limit // 20, limit // 10, limit // 2])
         for step in range(limit):
             if self._coordinator.published == len(self._batches) - 1 and not self._busy():
                 return
             if step == limit // 2:
                 self._faults = replace(self._faults, migration=0.0)
+                self._forget_restart()
                 self._execute(self._moving.resume())
             kind = self.random.random()
-            if step < limit // 2 and kind < self._faults.controller_crash:
+            if step < calm_after and kind < self._faults.controller_crash:
                 self._crash_controller()
-            elif step < limit // 2 and kind < self._faults.controller_crash + self._faults.node_crash:
+            elif step < calm_after and kind < self._faults.controller_crash + self._faults.node_crash:
                 self._crash_node()
             else:
                 self._act()
@@ -162,6 +177,7 @@ class World:
         self._move_lease: Lease | None = None
         self._lease: Lease | None = None
         self._sent_batch: int | None = None
+        self._forget_restart()
         self._tell(f"controller begins: {manifest.last_batch=} {manifest.open_round=} {published=}")
         self._execute(self._coordinator.start())
 
@@ -192,7 +208,7 @@ class World:
 
         def join() -> None:
             self._nodes.append(node)
-            self._deliver(Joined(node.name, node.incarnation, "nowhere:0"))
+            self._deliver(Joined(node.name, node.incarnation, node.incarnation))
 
         self._later(join)
 
@@ -288,6 +304,9 @@ class World:
     def _migrate(self) -> None:
         """Begin one to a random assignment, or pause, resume, cancel or end the one that there is."""
         run = self._moving.run
+        if self._stopping is not None:
+            self._restart(self._stopping)
+            return
         if run is not None and not run.is_over:
             self._control(run)
             return
@@ -301,8 +320,10 @@ class World:
         nodes = [f"node-{number}" for number in range(1, self.random.choice([2, 3, 4, 5]))]
         owners = [self.random.choice(nodes) for _ in range(routing.assignment.tasks)]
         target = ScatteredAssignment.of_owners(owners, nodes)
+        restarts = self.random.random() < self._faults.restart
         for node in nodes:
-            self._hear(events.NodeWanted(node))
+            if not restarts:
+                self._hear(events.NodeWanted(node))
         workload = Workload([1.0] * len(owners), [1.0] * len(owners))
         moves = moves_between(routing.assignment, target, workload)
         size = self.random.choice([1, 2, 8])
@@ -310,13 +331,42 @@ class World:
         self._move_lease = self._manifests.leases.open("migration")
         self._tell("a migration begins:", moves)
         self.migrations += 1
+        if restarts:
+            self._stopping = MigrationRun(routing.assignment, target, [moves])
+            return
         begun = MigrationRun(routing.assignment, target, minis)
-        self._execute(self._moving.begin(begun, self._move_lease.id))
+        direct = self.random.random() < self._faults.direct
+        self._execute(self._moving.begin(begun, self._move_lease.id, direct=direct))
+
+    def _forget_restart(self) -> None:
+        self._stopping = None
+
+    def _restart(self, run: MigrationRun) -> None:
+        """Mostly when all is applied and saved, as a job does; the protocol must not depend on that."""
+        published = self._coordinator.published
+        applied = published == self._coordinator.newest.batch and self._sent_batch is None
+        saved = self._coordinator.manifest.low_water_mark == published
+        if not (applied and saved) and self.random.random() < 0.9:
+            self._hear(events.SnapshotDue())
+            return
+        self._forget_restart()
+        self._tell("all nodes stop")
+        self._execute(self._moving.stop_nodes())
+        assert self._move_lease is not None
+        self._execute(self._moving.begin(run, self._move_lease.id))
+
+    def _go_back(self) -> None:
+        """As if there were no room: all nodes stop, and those of the committed assignment start."""
+        self._tell("all nodes stop, and nothing has moved")
+        self._execute(self._moving.stop_nodes())
+        self._execute(self._moving.start_owners())
 
     def _control(self, run: MigrationRun) -> None:
         kind = self.random.random()
         if kind < 0.1:
             run.cancel()
+        elif kind < 0.1 + 0.2 * self._faults.restart:
+            self._go_back()
         elif kind < 0.3:
             run.pause()
         else:
@@ -329,25 +379,50 @@ class World:
         if isinstance(message, Adopt):
             held = node.host.adopt(message)
 
-            def load() -> None:
-                if node.alive:
-                    for unit in held:
-                        node.host.loaded(unit.slot, self._states.load(unit.state).state if unit.state else None)
-                    self._deliver(Installed(node.name, node.incarnation, tuple(unit.slot for unit in held)))
-
-            self._later(load)
+            self._later(lambda: self._load(node, held))
         elif isinstance(message, Apply):
             node.host.apply(message)
         elif isinstance(message, Release):
             if slots := node.host.release(message):
-                node.releases.append((message.lease, list(slots), []))
+                node.releases.append((message, list(slots), []))
         elif isinstance(message, Forget):
             node.host.forget(message)
+            node.offers = {key: one for key, one in node.offers.items() if one.ref.unit.task not in message.slots}
         elif node.host.begin_snapshot(message):
             node.snapshot, node.captured, node.saved, node.unchanged = message, [], [], []
 
+    def _load(self, node: Node, units: tuple[Held, ...]) -> None:
+        """All at once, as soon as all are there that somebody still waits for."""
+        wanted = tuple(held for held in units if node.host.awaits(held))
+        if not node.alive or not wanted:
+            return
+        try:
+            found = {held: self._retrieved(held) for held in wanted}
+        except ObjectMissing:
+            self._tell(node.incarnation, "waits for", wanted)
+            self._later(lambda: self._load(node, wanted))
+            return
+        for held, saved in found.items():
+            assert node.host.loaded(held, saved)
+        self._deliver(Installed(node.name, node.incarnation, tuple(held.slot for held in wanted)))
+
+    def _retrieved(self, held: Held) -> Any:
+        """From the source if it answers, else from the store; only what is offered may be missing there."""
+        if held.state is None:
+            return None
+        source = next((one for one in self._nodes if one.incarnation == held.source and one.alive), None)
+        if source is not None and held.state.key in source.offers and self.random.random() < 0.8:
+            self.direct += 1
+            return self._states.load(held.state, fetch=lambda ref: source.offers[ref.key].data).state
+        try:
+            return self._states.load(held.state).state
+        except ObjectMissing as missing:
+            if held.source is None:
+                raise AssertionError(f"{held} is gone") from missing
+            raise
+
     def _work(self, node: Node) -> bool:
-        kinds = (self._take, self._write, self._capture, self._save, self._release)
+        kinds = (self._take, self._write, self._capture, self._save, self._release, self._store_offered)
         choices = [kind for kind in kinds if kind(node, try_only=True)]
         if not choices:
             return False
@@ -408,20 +483,40 @@ class World:
         return True
 
     def _release(self, node: Node, try_only: bool = False) -> bool:
-        """Store one state that has stopped, or report that all have."""
+        """Store or offer one state that has stopped, or report that all have."""
         if try_only or not node.releases:
             return bool(node.releases)
         release = self.random.choice(node.releases)
-        lease, left, stored = release
+        message, left, saved = release
         for slot in left:
             if (captured := node.host.capture_released(slot)) is not None:
                 left.remove(slot)
                 unit = self._routing.unit(slot)
-                stored.append(self._states.save(unit, captured.state, batch=captured.batch, lease=lease))
+                packed = self._states.pack(unit, captured.state, batch=captured.batch, lease=message.lease)
+                saved.append(packed.ref)
+                if message.direct:
+                    node.offers[packed.ref.key] = packed
+                    node.to_store.append(packed)
+                else:
+                    self._states.put(packed)
                 return True
         if not left:
             node.releases.remove(release)
-            self._deliver(Released(node.name, node.incarnation, tuple(stored)))
+            self._deliver(Released(node.name, node.incarnation, tuple(saved), stored=not message.direct))
+        return True
+
+    def _store_offered(self, node: Node, try_only: bool = False) -> bool:
+        """Store one offered state, and sometimes offer it no longer; or leave it, if nobody needs it any more."""
+        if try_only or not node.to_store:
+            return bool(node.to_store)
+        if self.random.random() < 0.8:
+            return True  # the store is slow, so that what is only offered is lost now and then
+        packed = node.to_store.pop(self.random.randrange(len(node.to_store)))
+        if packed.ref.key in node.offers:
+            self._states.put(packed)
+            self._deliver(Stored(node.name, node.incarnation, packed.ref))
+            if self.random.random() < 0.3:
+                del node.offers[packed.ref.key]
         return True
 
     def _crash_node(self) -> None:
@@ -429,7 +524,9 @@ class World:
         if not living:
             return
         self.crashes += 1
-        node = self.random.choice(living)
+        # Half of them where it hurts: who has what nobody else has, or waits for it.
+        at_risk = [node for node in living if node.to_store or node.host.loading]
+        node = self.random.choice(at_risk if at_risk and self.random.random() < 0.5 else living)
         self._tell(f"{node.incarnation} dies")
         if self.random.random() < 0.7:
             node.alive = False  # else it is only taken for dead, and goes on talking
@@ -446,7 +543,8 @@ class World:
             self._sent_batch = None
             return
         if (
-            self._sent_batch == batch
+            self._stopping is not None
+            or self._sent_batch == batch
             or self._coordinator.batches.ahead >= 3
             or not self._coordinator.batches.is_between
         ):
@@ -492,7 +590,7 @@ class World:
 
     def _busy(self) -> bool:
         """Whether a unit is missing, behind, or on its way."""
-        if self._moving.run is not None and not self._moving.run.is_over:
+        if self._stopping is not None or (self._moving.run is not None and not self._moving.run.is_over):
             return True
         newest = self._coordinator.newest
         held = [unit.slot for node in self._counting() if node.host.is_past(newest) for unit in node.host._working()]

@@ -16,7 +16,8 @@ def cluster_of(nodes: dict[str, dict[str, Any]], serving: list[str]) -> JobClust
     status = {"nodes": nodes, "serving": serving, "batches_ahead": 3}
     controller: Any = SimpleNamespace(status=lambda: status, committed_routing=lambda: routing)
     intake: Any = SimpleNamespace(settings=SimpleNamespace(max_batches_ahead=4))
-    return JobCluster(controller, intake)
+    stream: Any = None  # only a restart needs it
+    return JobCluster(controller, intake, stream)
 
 
 def test_a_task_that_moves_is_counted_where_it_was_committed_and_not_twice() -> None:

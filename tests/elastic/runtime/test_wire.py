@@ -21,6 +21,12 @@ def refuse(_: dict[str, Any]) -> None:
     raise Refused("not today")
 
 
+def download(header: dict[str, Any]) -> bytes:
+    if header["size"] < 0:
+        raise Refused("not that")
+    return bytes(range(256)) * int(header["size"] // 256)
+
+
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     uploads.clear()
@@ -29,6 +35,7 @@ def endpoint() -> Iterator[Endpoint]:
         TOKEN,
         {"echo": lambda document: document, "refuse": refuse},
         lambda header, table: uploads.append((header, table)),
+        download,
     )
     yield endpoint
     endpoint.close()
@@ -52,12 +59,28 @@ def test_rows_arrive_as_they_were_sent(peer: Peer) -> None:
     assert uploads == [({"slots": [1]}, table), ({"slots": []}, table.slice(0, 0))]
 
 
+@pytest.mark.parametrize("size", [0, 256, 9 << 20])
+def test_bytes_arrive_as_they_are_however_many(peer: Peer, size: int) -> None:
+    data = peer.download({"size": size}, size)
+    assert bytes(data) == bytes(range(256)) * (size // 256)
+
+
+def test_bytes_that_are_not_as_many_as_promised_are_not_taken(peer: Peer) -> None:
+    for promised in (255, 257):
+        with pytest.raises(PeerUnavailable, match="bytes came"):
+            peer.download({"size": 256}, promised)
+    with pytest.raises(Refused, match="not that"):
+        peer.download({"size": -1}, 1)
+
+
 def test_a_caller_without_the_token_is_turned_away(endpoint: Endpoint) -> None:
     stranger = Peer(endpoint.address, wire_token(Secret.of("a secret for the wire"), "life 2"))
     with pytest.raises(PeerUnavailable, match="no valid token"):
         stranger.call("echo", {})
     with pytest.raises(PeerUnavailable, match="no valid token"):
         stranger.upload({}, pa.table({"key": ["a"]}))
+    with pytest.raises(PeerUnavailable, match="no valid token"):
+        stranger.download({"size": 256}, 256)
     assert not uploads
     stranger.close()
 

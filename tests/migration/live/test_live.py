@@ -149,3 +149,38 @@ def test_a_source_that_is_lost_before_it_stored_anything_is_not_waited_for() -> 
     assert isinstance(release, ReleaseState)
     [install] = run.handle(NodeLost("node-1"))
     assert install == InstallState(release.hand_over)
+
+
+def test_a_target_is_told_again_when_the_source_is_lost_while_it_installs() -> None:
+    run, _ = some_run([2, 0], 1)
+    [release] = run.start()
+    assert isinstance(release, ReleaseState)
+    run.handle(StateReleased("node-1", release.hand_over.tasks, 10))
+    assert run.handle(NodeLost("node-1")) == [InstallState(release.hand_over)]
+
+
+def test_a_target_that_is_lost_while_the_assignment_is_committed_must_install_before_the_source_forgets() -> None:
+    run, _ = some_run([2, 0], 1)
+    [release] = run.start()
+    assert isinstance(release, ReleaseState)
+    hand_over = release.hand_over
+    run.handle(StateReleased("node-1", hand_over.tasks, 10))
+    [commit] = run.handle(StateInstalled("node-3", hand_over.tasks))
+    assert isinstance(commit, CommitAssignment)
+    assert run.handle(NodeLost("node-3")) == [InstallState(hand_over)]
+    assert run.handle(AssignmentCommitted(commit.assignment)) == []
+    assert run.handle(AssignmentCommitted(commit.assignment)) == []
+    assert run.assignment.owners == commit.assignment.owners
+    assert run.handle(NodeLost("node-1")) == [InstallState(hand_over)]
+    [forget, _] = run.handle(StateInstalled("node-3", hand_over.tasks))
+    assert forget == ForgetState(hand_over)
+
+
+def test_bytes_that_went_directly_are_counted_once() -> None:
+    run, _ = some_run([2, 0], 1)
+    [release] = run.start()
+    assert isinstance(release, ReleaseState)
+    run.handle(StateReleased("node-1", release.hand_over.tasks, 10))
+    for _ in range(2):
+        run.handle(StateInstalled("node-3", release.hand_over.tasks, direct_bytes=10))
+    assert (run.progress().stored_bytes, run.progress().direct_bytes) == (10, 10)

@@ -1,0 +1,62 @@
+"""Captured states become bytes, and bytes objects in the store, behind the working thread and within limits."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+from elastic.routing import Routing
+from elastic.runtime.patience import patiently
+from elastic.runtime.protocol.host import Capture
+from storage.codec import encoded_size_hint
+from storage.state import PackedState, StateManager, StateRef
+
+_CAPTURED_BYTES = 64 << 20  # captures are copies of state: beyond this, one after the other
+
+
+class Saver:
+    """Saves captured states in the background. One thread calls it; `wake` is called when it should look again.
+
+    Invariant: another state is captured only while fewer than `at_once` are on their way, and those are small. So of
+    large states a node holds one twice at a time, however many it saves.
+    """
+
+    def __init__(
+        self, manager: StateManager, routing: Routing, wake: Callable[[], None], name: str, at_once: int
+    ) -> None:
+        self._manager = manager
+        self._routing = routing
+        self._wake = wake
+        self._at_once = at_once
+        self._captured: dict[Future[StateRef], int] = {}  # bytes, about
+        self._executor = ThreadPoolExecutor(at_once, thread_name_prefix=name)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more state may be captured now."""
+        sizes = [size for future, size in self._captured.items() if not future.done()]
+        return len(sizes) < self._at_once and sum(sizes) < _CAPTURED_BYTES
+
+    def save(self, captured: Capture, lease: str, patience_seconds: float = 0.0) -> Future[StateRef]:
+        """Make it durable; without patience, a store that is away fails it at once."""
+        unit = self._routing.unit(captured.slot)
+        saving = partial(self._manager.save, unit, captured.state, batch=captured.batch, lease=lease)
+        return self._begin(captured, partial(patiently, saving, patience_seconds) if patience_seconds else saving)
+
+    def pack(self, captured: Capture, lease: str, then: Callable[[PackedState], StateRef]) -> Future[StateRef]:
+        """Make it bytes only, and let `then` take care of them."""
+        unit = self._routing.unit(captured.slot)
+
+        def packed() -> StateRef:
+            return then(self._manager.pack(unit, captured.state, batch=captured.batch, lease=lease))
+
+        return self._begin(captured, packed)
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, captured: Capture, work: Callable[[], StateRef]) -> Future[StateRef]:
+        self._captured = {future: size for future, size in self._captured.items() if not future.done()}
+        future = self._executor.submit(work)
+        self._captured[future] = encoded_size_hint(captured.state)
+        future.add_done_callback(lambda _: self._wake())
+        return future

@@ -1,0 +1,117 @@
+"""Spark's query that brings the batches: started from its checkpoint, perhaps more than once in the life of a job."""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from elastic.errors import JobStopped
+from elastic.runtime.intake.batches import Intake
+
+
+@contextmanager
+def _expected_interrupt() -> Iterator[None]:
+    """Stopping a stream interrupts the batch under way, which Py4J reports as an error though it is none."""
+    logger = logging.getLogger("py4j.clientserver")
+    hidden = logging.Filter("nothing has this name")
+    logger.addFilter(hidden)
+    try:
+        yield
+    finally:
+        logger.removeFilter(hidden)
+
+
+class Stream:
+    """The stream of one job. Any thread may call it."""
+
+    def __init__(self, name: str, frame: DataFrame, intake: Intake) -> None:
+        self._name = name
+        self._frame = frame
+        self._intake = intake
+        self._checkpoint = ""
+        self._trigger: Mapping[str, Any] = {}
+        self._query: StreamingQuery | None = None
+        self._changing = threading.Lock()  # held while the query is started or stopped
+        self._running = threading.Event()  # not set while it is interrupted
+        self._stopped = threading.Event()  # for good
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's own."""
+        if self._query is None:
+            raise JobStopped(self._name)
+        return self._query
+
+    def start(self, checkpoint: str, trigger: Mapping[str, Any]) -> None:
+        self._checkpoint, self._trigger = checkpoint, trigger
+        with self._changing:
+            self._start()
+
+    def stop(self) -> None:
+        """For good. Waits for the batch under way, or interrupts it; then Spark sends it again in the next life."""
+        self._stopped.set()
+        with self._changing:
+            self._stop()
+
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """The query ends, and another one goes on from its checkpoint at the end of the block."""
+        with self._changing:
+            was_active = self.query.isActive
+            self._running.clear()
+            self._stop()
+        try:
+            yield
+        finally:
+            with self._changing:
+                if was_active and not self._stopped.is_set():
+                    self._start_again()
+                self._running.set()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended the stream, if it should not have ended."""
+        with self._changing:
+            query = self._query
+            if query is None or query.isActive or self._stopped.is_set() or not self._running.is_set():
+                # A batch that a stop interrupts fails too, and that is no failure of the job.
+                return None
+            # What the intake raised comes back through Spark as text; the error itself was kept.
+            return self._intake.failure or query.exception()
+
+    def process_all_available(self) -> None:
+        """Until all that the source has now was taken in, also if the stream is interrupted meanwhile."""
+        while True:
+            self._running.wait()
+            query = self.query
+            query.processAllAvailable()
+            if query is self._query and self._running.is_set():
+                return
+
+    def raise_failure(self) -> None:
+        if self._query is not None and (error := self._query.exception()) is not None:
+            raise error
+
+    def _start(self) -> None:
+        writer = self._frame.writeStream.queryName(self._name).foreachBatch(self._intake.take)
+        if self._trigger:
+            writer = writer.trigger(**self._trigger)
+        self._query = writer.option("checkpointLocation", self._checkpoint).start()
+        self._running.set()
+
+    def _start_again(self) -> None:
+        self._intake.failure = None
+        try:
+            self._start()
+        except Exception as error:
+            self._intake.failure = error  # the job ends with it
+            raise
+
+    def _stop(self) -> None:
+        if self._query is not None:
+            with _expected_interrupt():
+                self._query.stop()
