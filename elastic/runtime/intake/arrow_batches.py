@@ -23,7 +23,7 @@ class ArrowBatches:
         self._width = 0.0  # bytes a row; 0 while nothing is known
 
     def limit(self, session: SparkSession, schema: StructType) -> None:
-        """Tell the query's session, a new one whenever the query starts; until widths are known it goes on measuring."""
+        """Tell the query's session, a new one whenever the query starts; until widths are known it measures."""
         if all(_is_narrow(field.dataType) for field in schema):
             self.saw(1, _WIDEST_NUMBER * max(1, len(schema)))
         rows = rows_at_once(self._width)
