@@ -60,6 +60,7 @@ from storage.state import (
 
 JOB = "simulated"
 SECRET = Secret.of("a secret of the simulated world")
+IN_VAIN = 30  # a message is as likely to come next as an attempt: so many before it are no chance
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class World:
         self._routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
         self._nodes: list[Node] = []
         self._numbers: Counter[str] = Counter()  # of commands sent, by incarnation
+        self._in_vain: Counter[tuple[str, Held]] = Counter()  # attempts to load what only a lost source had
         self._actions: list[Callable[[], None]] = []
         self._stopping: MigrationRun | None = None  # waits until all is saved, and begins when no node is left
         self._spark_committed = -1
@@ -398,28 +400,37 @@ class World:
             return
         try:
             found = {held: self._retrieved(held) for held in wanted}
-        except ObjectMissing:
+        except ObjectMissing as missing:
+            if node not in self._counting():
+                node.alive = False  # it fails, and nobody listens
+                return
             self._tell(node.incarnation, "waits for", wanted)
+            self._check_patience(node, next(one for one in wanted if one.state and one.state.key == missing.key))
             self._later(lambda: self._load(node, wanted))
             return
         for held, saved in found.items():
             assert node.host.loaded(held, saved)
         self._deliver(Installed(node.name, node.incarnation, tuple(held.slot for held in wanted)))
 
+    def _check_patience(self, node: Node, held: Held) -> None:
+        """Only what is offered may be missing in the store.
+
+        Who waits for a source that is known to be lost must soon be told; a crash that heals it does not count.
+        """
+        assert held.source is not None, f"{held} is gone"
+        if held.source not in self._coordinator.wanted().values():
+            self._in_vain[node.incarnation, held] += 1
+            assert self._in_vain[node.incarnation, held] < IN_VAIN, f"{node.incarnation} waits for {held}"
+
     def _retrieved(self, held: Held) -> Any:
-        """From the source if it answers, else from the store; only what is offered may be missing there."""
+        """From the source if it answers, else from the store."""
         if held.state is None:
             return None
         source = next((one for one in self._nodes if one.incarnation == held.source and one.alive), None)
         if source is not None and held.state.key in source.offers and self.random.random() < 0.8:
             self.direct += 1
             return self._states.load(held.state, fetch=lambda ref: source.offers[ref.key].data).state
-        try:
-            return self._states.load(held.state).state
-        except ObjectMissing as missing:
-            if held.source is None:
-                raise AssertionError(f"{held} is gone") from missing
-            raise
+        return self._states.load(held.state).state
 
     def _work(self, node: Node) -> bool:
         kinds = (self._take, self._write, self._capture, self._save, self._release, self._store_offered)
@@ -582,7 +593,7 @@ class World:
             self._migrate()
         elif kind < 0.3:
             self._send_batch()
-        elif kind < 0.6 and (living := [node for node in self._nodes if node.alive]):
+        elif kind < 0.6 and (living := self._working()):
             self._work(self.random.choice(living))
         elif self._actions:
             action = self._actions.pop(self.random.randrange(len(self._actions)))
@@ -596,6 +607,13 @@ class World:
         held = [unit.slot for node in self._counting() if node.host.is_past(newest) for unit in node.host._working()]
         stages = range(len(self._pipeline.stages))
         return sorted(held) != sorted(slot for stage in stages for slot in self._routing.slots(stage))
+
+    def _working(self) -> list[Node]:
+        """Mostly those that count: there may be hundreds that were replaced and go on."""
+        counting = self._counting()
+        if counting and self.random.random() < 0.8:
+            return counting
+        return [node for node in self._nodes if node.alive]
 
     def _counting(self) -> list[Node]:
         alive = self._coordinator.alive()
