@@ -1,6 +1,6 @@
 """The port: all that the control plane needs of a running job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -48,8 +48,8 @@ class Cluster(Protocol):
         """How busy its nodes are, and how much waits for them."""
         ...
 
-    def add_node(self, node: str) -> None:
-        """Start a node without tasks and wait for it; `NoRoom` if it does not come up, and nothing changed."""
+    def add_nodes(self, nodes: Sequence[str]) -> None:
+        """Start nodes without tasks and wait for them; `NoRoom` if not all come up, and then none is there."""
         ...
 
     def remove_node(self, node: str) -> None:

@@ -77,9 +77,8 @@ class Scaler:
         started: list[str] = []
         try:
             migration.phase = "starting nodes"
-            for node in made.joining:
-                self._cluster.add_node(node)
-                started.append(node)
+            self._cluster.add_nodes(made.joining)
+            started.extend(made.joining)
             migration.phase = "moving"
             if migration.mode == "restart":
                 self._restart(migration)

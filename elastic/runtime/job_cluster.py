@@ -1,7 +1,7 @@
 """A running job as the control plane sees it."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from elastic.control import NodeCounters, TaskCounters, Vitals
@@ -51,8 +51,8 @@ class JobCluster:
         }
         return Vitals(nodes, status["batches_ahead"], self._intake.settings.max_batches_ahead)
 
-    def add_node(self, node: str) -> None:
-        self._controller.add_node(node, self._intake.settings.node_start_seconds)
+    def add_nodes(self, nodes: Sequence[str]) -> None:
+        self._controller.add_nodes(nodes, self._intake.settings.node_start_seconds)
 
     def remove_node(self, node: str) -> None:
         self._controller.remove_node(node)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -25,7 +26,7 @@ class SlowCount(CountByKey):
     """Counts, and takes its time: work that needs no processor, so that a small machine can be overloaded with it."""
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
-        time.sleep(0.001 * rows.num_rows)
+        time.sleep(0.001 * pc.sum(rows["count"]).as_py())
         return super().handle_batch(rows, state, context)
 
 

@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +35,7 @@ from migration.live import MigrationRun
 from storage.state import BatchTime, Collector, LogRef, Manifests
 
 _log = logging.getLogger(__name__)
+_POSTPONED = 3  # snapshots that a migration may delay: both want the same disks and processors
 
 
 @dataclass(frozen=True)
@@ -181,14 +182,17 @@ class Controller:
     def resume_migration(self) -> None:
         self._events.put(self._moving.resume)
 
-    def add_node(self, node: str, seconds: float) -> None:
-        """Start one more node, without units; `NoRoom` if it does not come up, and then it is not wanted any more."""
-        self._events.put(events.NodeWanted(node))
+    def add_nodes(self, nodes: Sequence[str], seconds: float) -> None:
+        """Start more nodes, without units, at once; `NoRoom` if not all come up, and then none is wanted any more."""
+        for node in nodes:
+            self._events.put(events.NodeWanted(node))
         try:
-            self._wait_for(lambda: node in self._coordinator.serving(), seconds)
+            self._wait_for(lambda: self._coordinator.serving().issuperset(nodes), seconds)
         except TimeoutError:
-            self.remove_node(node)
-            raise NoRoom(0, 1, seconds) from None
+            up = len(self._coordinator.serving().intersection(nodes))
+            for node in nodes:
+                self.remove_node(node)
+            raise NoRoom(up, len(nodes), seconds) from None
 
     def remove_node(self, node: str) -> None:
         """Let a node without units go; returns when it is told."""
@@ -320,6 +324,7 @@ class Controller:
         while not self._closing.wait(settings.heartbeat_seconds):
             for node, incarnation, why in self._nodes.silent():
                 self._events.put(events.NodeLost(node, incarnation, why))
-            if time.monotonic() >= snapshot_at:
+            late = time.monotonic() - snapshot_at
+            if late >= (_POSTPONED * settings.snapshot_seconds if self._moving.is_under_way else 0.0):
                 self._events.put(events.SnapshotDue())
                 snapshot_at = time.monotonic() + settings.snapshot_seconds

@@ -20,6 +20,10 @@ class Moving:
     def run(self) -> MigrationRun | None:
         return self._run
 
+    @property
+    def is_under_way(self) -> bool:
+        return self._run is not None and not self._run.is_over and not self._run.is_paused
+
     def begin(self, run: MigrationRun, lease: str, *, direct: bool = False) -> list[Command]:
         self._run, self._lease, self._direct = run, lease, direct
         return self._with_owners(self._carried_out(run.start()))

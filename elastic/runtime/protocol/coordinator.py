@@ -185,11 +185,11 @@ class Coordinator:
         self.batches.forget_reports(event.node)
         self._releasing.pop(event.node, None)
         self.placement.lost(event.node)
-        self.snapshots.lost(event.node)
+        self.snapshots.lost(event.node, self.placement.slots_on(event.node))
         return [
             commands.StartNode(event.node, node.incarnation),
             commands.Tell(live.NodeLost(event.node)),
-            *self._finish_snapshot(),
+            *self._go_on_with_snapshot(),
         ]
 
     def _wanted(self, event: events.NodeWanted) -> list[Command]:
@@ -204,19 +204,19 @@ class Coordinator:
             return []
         node = self._nodes.pop(event.node)
         self.placement.lost(event.node)
-        self.snapshots.lost(event.node)
-        return [commands.StopNode(event.node, node.incarnation), *self._finish_snapshot()]
+        self.snapshots.lost(event.node, self.placement.slots_on(event.node))
+        return [commands.StopNode(event.node, node.incarnation), *self._go_on_with_snapshot()]
 
     def _all_unwanted(self, _: events.AllNodesUnwanted) -> list[Command]:
         """Saved states and the log are all that is needed to begin anew."""
         stopping = [commands.StopNode(name, node.incarnation) for name, node in self._nodes.items()]
         for name in self._nodes:
             self.batches.forget_reports(name)
-            self.snapshots.lost(name)
+            self.snapshots.lost(name, self.placement.slots_on(name))
         for waiting in (self._nodes, self._releasing, self._to_install):
             waiting.clear()
         self.placement.reset()
-        return [*stopping, *self._finish_snapshot()]
+        return [*stopping, *self._go_on_with_snapshot()]
 
     def _owners_wanted(self, _: events.OwnersWanted) -> list[Command]:
         return [command for name in self.placement.owners() for command in self._wanted(events.NodeWanted(name))]
@@ -268,7 +268,7 @@ class Coordinator:
     def _was_published(self, event: events.Published) -> list[Command]:
         if not self.batches.was_published(event.batch):
             return []
-        return [*self.batches.advance(), *self._finish_snapshot()]
+        return [*self.batches.advance(), *self._go_on_with_snapshot()]
 
     def _failed(self, report: Failed) -> list[Command]:
         if not self._listens_to(report):
@@ -282,22 +282,26 @@ class Coordinator:
         return self.snapshots.begin() if self.serving() else []
 
     def _lease_opened(self, event: events.LeaseOpened) -> list[Command]:
-        serving = sorted(self.serving())
-        if not self.snapshots.lease_opened(event.lease, serving):
-            return []
-        decided: list[Command] = []
-        for name in serving:
-            saved = {slot: self._through(slot) for slot in self.placement.slots_on(name)}
-            decided += self._send(name, Snapshot(self.manifest.epoch, event.lease, saved))
-        return [*decided, *self._finish_snapshot()]
+        self.snapshots.lease_opened(event.lease, sorted(self.serving()))
+        return self._go_on_with_snapshot()
 
     def _saved(self, report: Saved) -> list[Command]:
         if self._listens_to(report):
             self.snapshots.saved(report)
-        return self._finish_snapshot()
+        return self._go_on_with_snapshot()
 
-    def _finish_snapshot(self) -> list[Command]:
-        return self.snapshots.finish(self.published, self.manifest.units)
+    def _go_on_with_snapshot(self) -> list[Command]:
+        """Ask whose turn it is; commit when all have answered."""
+        decided: list[Command] = []
+        while (turn := self.snapshots.next_to_ask()) is not None:
+            name, lease = turn
+            slots = self.placement.slots_on(name)
+            saved = {slot: self._through(slot) for slot in slots}
+            asked = self._send(name, Snapshot(self.manifest.epoch, lease, saved))
+            if not asked:
+                self.snapshots.lost(name, slots)
+            decided += asked
+        return [*decided, *self.snapshots.finish(self.published, self.manifest.units)]
 
     def _states_committed(self, event: events.StatesCommitted) -> list[Command]:
         self._learn(event.manifest)

@@ -1,20 +1,32 @@
-"""The snapshot under way: whose answers are awaited, what came in, and when it may replace the log."""
+"""The snapshot under way: whose turn it is, what came in, and when it may replace the log."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from elastic.runtime.protocol import commands
 from elastic.runtime.protocol.commands import Command
-from elastic.runtime.protocol.messages import Saved
-from storage.state import Units
+from elastic.runtime.protocol.messages import Saved, Unchanged
+from storage.state import StateRef, Units
+
+_TURNS = 4  # of a quarter of the nodes each: all at once would keep batches waiting for processors and disks
 
 
 @dataclass
 class _Run:
     lease: str | None = None
-    waiting: set[str] = field(default_factory=set)
-    answers: dict[str, Saved] = field(default_factory=dict)  # by node
+    to_ask: list[str] = field(default_factory=list)
+    at_once: int = 1
+    waiting: set[str] = field(default_factory=set)  # asked, and not answered
+    states: dict[int, StateRef] = field(default_factory=dict)  # by slot
+    unchanged: dict[int, Unchanged] = field(default_factory=dict)
+    told_by: dict[int, str] = field(default_factory=dict)  # by slot: the node that either is from
     committing: bool = False
+
+    def forget(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            self.states.pop(slot, None)
+            self.unchanged.pop(slot, None)
+            self.told_by.pop(slot, None)
 
 
 class Snapshots:
@@ -31,28 +43,49 @@ class Snapshots:
         self._run = _Run()
         return [commands.OpenLease()]
 
-    def lease_opened(self, lease: str, nodes: Iterable[str]) -> bool:
-        """Whether these nodes should be asked now."""
-        if self._run is None or self._run.lease is not None:
-            return False
-        self._run.lease, self._run.waiting = lease, set(nodes)
-        return True
+    def lease_opened(self, lease: str, nodes: Sequence[str]) -> None:
+        """These nodes are to be asked, one after the other."""
+        if self._run is not None and self._run.lease is None:
+            self._run.lease, self._run.to_ask = lease, list(nodes)
+            self._run.at_once = -(-len(nodes) // _TURNS)
+
+    def next_to_ask(self) -> tuple[str, str] | None:
+        """The node whose turn it is now, and the lease for its states; None if there is none, or others are at it."""
+        run = self._run
+        if run is None or run.lease is None or not run.to_ask or len(run.waiting) >= run.at_once:
+            return None
+        node = run.to_ask.pop(0)
+        run.waiting.add(node)
+        return node, run.lease
 
     def saved(self, report: Saved) -> None:
+        """A unit that moved on since may be in two answers: its newer state counts."""
         run = self._run
-        if run is not None and run.lease == report.lease and report.node in run.waiting:
-            run.waiting.remove(report.node)
-            run.answers[report.node] = report
+        if run is None or run.lease != report.lease or report.node not in run.waiting:
+            return
+        run.waiting.remove(report.node)
+        for ref in report.states:
+            known = run.states.get(ref.unit.task)
+            if known is None or known.batch < ref.batch:
+                run.states[ref.unit.task], run.told_by[ref.unit.task] = ref, report.node
+        for unit in report.unchanged:
+            if unit.slot not in run.states:
+                run.unchanged[unit.slot], run.told_by[unit.slot] = unit, report.node
 
-    def lost(self, node: str) -> None:
-        """It will not answer, and what it answered is left out.
+    def lost(self, node: str, slots: Iterable[int]) -> None:
+        """It will not answer; what it told, and what others told of the units that it had, is left out.
 
-        The states are as good as ever, but whoever gets its units may begin with older ones, and needs the log after
+        The states are as good as ever, but whoever gets the units may begin with older ones, and needs the log after
         those. Committing the newer ones would let it go.
         """
-        if self._run is not None and not self._run.committing:
-            self._run.waiting.discard(node)
-            self._run.answers.pop(node, None)
+        run = self._run
+        if run is None or run.committing:
+            return
+        run.waiting.discard(node)
+        if node in run.to_ask:
+            run.to_ask.remove(node)
+        run.forget(slots)
+        run.forget([slot for slot, teller in run.told_by.items() if teller == node])
 
     @property
     def is_committing(self) -> bool:
@@ -62,18 +95,16 @@ class Snapshots:
     def finish(self, published: int, units: Units) -> list[Command]:
         """Commit when all nodes have answered and every result that the states include is visible."""
         run = self._run
-        if run is None or run.lease is None or run.waiting or run.committing:
+        if run is None or run.lease is None or run.to_ask or run.waiting or run.committing:
             return []
-        saved = [ref for answer in run.answers.values() for ref in answer.states]
-        if any(ref.batch > published for ref in saved):
+        if any(ref.batch > published for ref in run.states.values()):
             return []
         run.committing = True
-        states = tuple(ref for ref in saved if ref.batch > units.through(ref.unit))
+        states = tuple(ref for ref in run.states.values() if ref.batch > units.through(ref.unit))
         unchanged = {
-            unit.slot: min(unit.through, published)
-            for answer in run.answers.values()
-            for unit in answer.unchanged
-            if unit.changed <= self._through(unit.slot) < min(unit.through, published)
+            slot: min(unit.through, published)
+            for slot, unit in run.unchanged.items()
+            if slot not in run.states and unit.changed <= self._through(slot) < min(unit.through, published)
         }
         return [commands.CommitStates(run.lease, states, unchanged)]
 

@@ -1,7 +1,7 @@
 """The control plane without a cluster: requests are checked, work is measured, what happened is written down."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,10 +48,10 @@ class PaperCluster:
     def vitals(self) -> Vitals:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
-    def add_node(self, node: str) -> None:
-        if len(self.nodes) == self.room_for:
-            raise NoRoom(0, 1, 1.0)
-        self.nodes.add(node)
+    def add_nodes(self, nodes: Sequence[str]) -> None:
+        if len(self.nodes) + len(nodes) > self.room_for:
+            raise NoRoom(0, len(nodes), 1.0)
+        self.nodes.update(nodes)
 
     def remove_node(self, node: str) -> None:
         assert node not in self.current.owners
@@ -145,13 +145,13 @@ def test_a_restart_that_finds_less_room_than_before_goes_back_to_the_old_assignm
     cluster = PaperCluster()
     scaler, journal = scaler_of(cluster)
     before = cluster.current
-    add_node = cluster.add_node
+    add_nodes = cluster.add_nodes
 
-    def add_and_take_the_room(node: str) -> None:
-        add_node(node)
+    def add_and_take_the_room(nodes: Sequence[str]) -> None:
+        add_nodes(nodes)
         cluster.room_for = 2  # somebody else took it while no node ran
 
-    cluster.add_node = add_and_take_the_room  # type: ignore[method-assign]
+    cluster.add_nodes = add_and_take_the_room  # type: ignore[method-assign]
     with pytest.raises(MigrationFailed, match="nodes"):
         scaler.scale(ScaleRequest(nodes=3, mode="restart")).wait(10)
     assert cluster.current is before
@@ -162,8 +162,8 @@ def test_a_restart_that_finds_less_room_than_before_goes_back_to_the_old_assignm
 def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
     cluster = PaperCluster()
     scaler, _ = scaler_of(cluster)
-    paused, starting = threading.Event(), cluster.add_node
-    cluster.add_node = lambda node: (paused.wait(10), starting(node))[1]  # type: ignore[method-assign]
+    paused, starting = threading.Event(), cluster.add_nodes
+    cluster.add_nodes = lambda nodes: (paused.wait(10), starting(nodes))[1]  # type: ignore[method-assign]
     migration = scaler.scale(ScaleRequest(nodes=3, mode="restart"))
     migration.pause()
     paused.set()
@@ -179,8 +179,8 @@ def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
 def test_a_restart_that_was_paused_begins_when_it_is_resumed() -> None:
     cluster = PaperCluster()
     scaler, _ = scaler_of(cluster)
-    paused, starting = threading.Event(), cluster.add_node
-    cluster.add_node = lambda node: (paused.wait(10), starting(node))[1]  # type: ignore[method-assign]
+    paused, starting = threading.Event(), cluster.add_nodes
+    cluster.add_nodes = lambda nodes: (paused.wait(10), starting(nodes))[1]  # type: ignore[method-assign]
     migration = scaler.scale(ScaleRequest(nodes=3, mode="restart"))
     migration.pause()
     paused.set()
