@@ -58,8 +58,9 @@ class Scaling:
             migration = self._job.scale(**request)
             self._disturb(migration, chance)
             if not migration.wait(_WAIT_SECONDS):
-                story = "\n".join(migration.story()[-20:])
+                story = "\n".join([*migration.story()[-20:], *(line[:400] for line in self._job.story()[-40:])])
                 self.wrong.append(f"migration {number} {request} takes for ever: {migration.progress()}\n{story}")
+                self._stopping.set()
                 return
             self._check(migration, number, request)
         except (NoRoom, MigrationFailed) as error:

@@ -349,11 +349,15 @@ class Coordinator:
         return decided
 
     def _install_asked(self, command: live.InstallState) -> list[Command]:
-        """A target that has no units at the moment gets these with all others when it does."""
+        """A target that has no units at the moment gets these with all others when it does.
+
+        It may not even be there: a restart that was paused for a moment begins with the old nodes alone.
+        """
+        target = command.hand_over.target
         slots = self.placement.slots_of_tasks(command.hand_over.tasks)
-        self.placement.give(slots, command.hand_over.target)
-        self._to_install.setdefault(command.hand_over.target, set()).update(slots)
-        return self._give_units()
+        self.placement.give(slots, target)
+        self._to_install.setdefault(target, set()).update(slots)
+        return [*self._wanted(events.NodeWanted(target)), *self._give_units()]
 
     def _installed(self, report: Installed) -> list[Command]:
         if not self._listens_to(report):

@@ -355,6 +355,8 @@ class World:
         self._tell("all nodes stop")
         self._execute(self._moving.stop_nodes())
         assert self._move_lease is not None
+        if self.random.random() < 0.2:
+            run.pause()  # too late: the old nodes come back, and the move goes on from there
         self._execute(self._moving.begin(run, self._move_lease.id))
 
     def _go_back(self) -> None:

@@ -8,7 +8,7 @@ from elastic.routing import IntervalRouting
 from elastic.runtime.controller.moving import Moving
 from elastic.runtime.protocol import Adopt, Coordinator, Installed, Joined, Released, Stored, commands, events
 from migration import Assignment, Workload, moves_between
-from migration.live import MigrationRun
+from migration.live import HandOver, InstallState, MigrationRun
 from storage.state import Manifest, StateRef, Unit
 
 LEASE = "000000000001-000000001-ab"
@@ -93,3 +93,9 @@ def test_when_both_are_lost_the_next_target_begins_with_what_was_saved(nodes: No
         if isinstance(one, commands.Send) and isinstance(one.message, Adopt)
     ]
     assert {(held.slot, held.state, held.source) for held in adopt.units} == {(slot, None, None) for slot in (1, 2, 3)}
+
+
+def test_a_target_that_is_not_there_is_started(nodes: Nodes) -> None:
+    hand_over = HandOver("node-1", "node-3", (0,), 1.0)
+    decided = nodes.hear(InstallState(hand_over))
+    assert [one.node for one in decided if isinstance(one, commands.StartNode)] == ["node-3"]
