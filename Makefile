@@ -35,8 +35,8 @@ spark: $(INSTALLED) java ## the Spark tests only
 fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
 	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server"
 
-simulate: $(INSTALLED) ## 2,000 seeds of the simulated cluster; about a quarter of an hour
-	ELASTIC_SIMULATION_SEEDS=2000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
+simulate: $(INSTALLED) ## 5,000 seeds of the simulated cluster; about half an hour
+	ELASTIC_SIMULATION_SEEDS=5000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
 
 chaos: $(INSTALLED) java minio-binary ## lose nodes, drivers, executors and the store; all counts must stay exact; most of an hour
 	$(BIN)/python -m tests.chaos.campaign
