@@ -65,6 +65,7 @@ class Run:
         self._lives: list[Life] = []
         self._killed: set[int] = set()
         self._left: dict[int, str] = {}
+        self._risen = 0  # how often the driver fell in a migration, and was started again
 
     @property
     def life(self) -> Life:
@@ -73,9 +74,8 @@ class Run:
     def start(self) -> None:
         """A life of the driver; returns when it has taken a batch more than the one before."""
         before = self.life.applied_batch if self._lives else -1
-        log = Path(self.settings.folder, f"driver-{len(self._lives)}.log")
-        self._lives.append(Life(self.settings, self._environment, log))
-        self.wait_for_batch(before + 1)
+        self._begin_life()
+        self._through_falls(lambda: self.wait_for_batch(before + 1))
 
     def wait_for_batch(self, batch: int) -> None:
         self.life.wait_for(lambda: self.life.applied_batch >= batch, self._deadline)
@@ -93,27 +93,41 @@ class Run:
 
     def wait_for_scales(self, scales: int) -> None:
         """Until that many migrations are over."""
-        self._wait_through_falls(lambda: self.life.scaled >= scales)
+        self._wait_for(lambda: self.life.scaled >= scales)
 
     def wait_for_falls(self) -> None:
         """Until everybody has died who was planned to in migrations; there must be enough of them for that."""
         planned = len(self.settings.planned_falls)
         enough = self.settings.scales
-        self._wait_through_falls(lambda: len(self._falls()) == planned or self.life.scaled >= enough)
+        self._wait_for(lambda: len(self._falls()) == planned or self.life.scaled >= enough)
         self.outcome.falls = self._falls()
         self.outcome.kills += sum(falls.DRIVER not in fall for fall in self._falls())
 
-    def _wait_through_falls(self, condition: Callable[[], bool]) -> None:
-        """A driver that fell in a migration is started again."""
-        while not condition():
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        """Until it is so, and the driver lives, for it takes another batch."""
+
+        def wait() -> None:
+            self.life.wait_for(condition, self._deadline)
+            self.wait_for_batches(1)
+
+        self._through_falls(wait)
+
+    def _through_falls(self, wait: Callable[[], None]) -> None:
+        """Wait; a driver that falls in a migration meanwhile is started again."""
+        while True:
             try:
-                self.life.wait_for(condition, self._deadline)
+                return wait()
             except DriverEnded:
-                if sum(falls.DRIVER in fall for fall in self._falls()) <= self.outcome.restarts:
+                if sum(falls.DRIVER in fall for fall in self._falls()) <= self._risen:
                     raise
-                self._left.update(self.life.leavings)
-                self.outcome.restarts += 1
-                self.start()
+            self._risen += 1
+            self.outcome.restarts += 1
+            self._left.update(self.life.leavings)
+            self._begin_life()
+
+    def _begin_life(self) -> None:
+        log = Path(self.settings.folder, f"driver-{len(self._lives)}.log")
+        self._lives.append(Life(self.settings, self._environment, log))
 
     def _falls(self) -> list[str]:
         return falls.happened(self.settings.folder)

@@ -1,5 +1,6 @@
 """The short version of the campaign: every kind of fault once, against real processes; `make chaos` has the rest."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -7,12 +8,14 @@ import pytest
 
 from scripts.s3_server import minio_binary
 from tests.chaos.deaths import MOMENTS
+from tests.chaos.falls import BYSTANDER, COMMITTED, INSTALLED, RELEASED, SOURCE, TARGET
 from tests.chaos.run import Run
 from tests.chaos.scenarios import (
     CLUSTER,
     Scenario,
     die_at_moments,
     every_moment,
+    fall_at_every_step,
     kill_executors,
     play,
 )
@@ -38,6 +41,15 @@ def test_results_and_state_are_exact_though_an_executor_is_lost(tmp_path: Path) 
     assert outcome.wrong == []
     assert outcome.executors == 1
     assert outcome.recoveries
+
+
+def test_results_and_state_are_exact_though_nodes_fall_while_the_job_scales(tmp_path: Path) -> None:
+    falls = [[RELEASED, SOURCE], [INSTALLED, TARGET], [COMMITTED, BYSTANDER]]
+    settings = {**_SMALL, "scales": 30, "most_nodes": 4, "modes": "progressive,live", "falls": json.dumps(falls)}
+    outcome = play(Scenario("falls", fall_at_every_step, settings=settings), tmp_path, seed=4)
+    assert outcome.wrong == []
+    assert (outcome.kills, len(outcome.falls)) == (3, 3)
+    assert outcome.migrations
 
 
 @pytest.mark.server
