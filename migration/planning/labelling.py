@@ -17,12 +17,10 @@ def labelled(problem: Problem, boundaries: Ints | Sequence[int], old: Ints, gain
     """
     new = np.asarray(boundaries, dtype=np.int64)
     # The last one stands for nobody: `match` says -1 for an interval that no owner keeps.
-    staying = problem.staying
-    owners = [node if node in staying else None for _, _, node in problem.current.runs]
-    owners.append(None)
+    owners = [*problem.keepers(), None]
     keepers = [owners[index] for index in match(gain, old, new).tolist()]
     keeping = set(keepers)
-    free = iter([node for node in (*staying, *problem.joining) if node not in keeping])
+    free = iter([node for node in (*problem.staying, *problem.joining) if node not in keeping])
     nodes = [keeper if keeper is not None else next(free) for keeper in keepers]
     idle = [next(free) for _ in range(problem.node_count - len(nodes))]
     ends = new.tolist()

@@ -82,27 +82,52 @@ class Problem(NamedTuple):
         """The same question under the smallest cap that has an answer."""
         return self._replace(cap=balance.smallest_cap(self.workload, self.node_count))
 
-    def old_boundaries(self) -> Ints:
-        """Boundaries of the intervals owned now, without empty ones; refused if a node owns several runs."""
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether every node owns one interval; a migration that was cancelled half-way leaves some with several."""
         runs = self.current.runs
-        if len({run.node for run in runs}) != len(runs):
-            raise InvalidAssignment(
-                "the current assignment is not contiguous. "
-                "Use strategy 'consistent-hash' or 'even', which do not need intervals."
-            )
-        return np.array([run.start for run in runs] + [self.workload.tasks])
+        return len({run.node for run in runs}) == len(runs)
+
+    def check_contiguous(self) -> None:
+        if not self.is_contiguous:
+            raise InvalidAssignment("the current assignment is not contiguous. Plan and carry out one step first.")
+
+    def old_boundaries(self) -> Ints:
+        """Boundaries of the runs owned now."""
+        return np.array([run.start for run in self.current.runs] + [self.workload.tasks])
+
+    def keepers(self) -> list[str | None]:
+        """Of every run owned now, who may keep a part of it: its owner, unless that must leave or has a heavier run.
+
+        So a node keeps of its tasks what lies in its new interval and in its heaviest run. With intervals that is all.
+        """
+        runs, state, staying = self.current.runs, self.workload.state_prefix, set(self.staying)
+        if self.is_contiguous:
+            return [run.node if run.node in staying else None for run in runs]
+        heaviest: dict[str, int] = {}
+        for place, run in enumerate(runs):
+            rival = runs[heaviest.setdefault(run.node, place)]
+            if (state[run.stop] - state[run.start], run.stop - run.start) > (
+                state[rival.stop] - state[rival.start],
+                rival.stop - rival.start,
+            ):
+                heaviest[run.node] = place
+        return [
+            run.node if run.node in staying and heaviest[run.node] == place else None for place, run in enumerate(runs)
+        ]
 
     def gain_prefix(self, count_empty_state: bool = True) -> Floats:
-        """Prefix sums of the state that stays if its task stays: nothing for tasks of nodes that must leave.
+        """Prefix sums of the state that stays if its task stays: nothing for tasks that nobody may keep.
 
         If nothing that may stay weighs anything, tasks count instead of bytes (unless told otherwise), so that empty
         state is not shuffled about.
         """
-        if len(self.staying) == len(self.current.nodes) and self.workload.total_state > 0:
+        keepers = self.keepers()
+        if None not in keepers and self.workload.total_state > 0:
             return self.workload.state_prefix
         may_stay = np.zeros(self.workload.tasks)
-        for run in self.current.runs:
-            may_stay[run.start : run.stop] = run.node in self.staying
+        for run, keeper in zip(self.current.runs, keepers, strict=True):
+            may_stay[run.start : run.stop] = keeper is not None
         gain = may_stay * self.workload.state
         prefix = np.zeros(self.workload.tasks + 1)
         np.cumsum(may_stay if count_empty_state and not gain.any() else gain, out=prefix[1:])

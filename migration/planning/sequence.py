@@ -111,6 +111,7 @@ def _planned(
 ) -> list[Plan]:
     """Walk the layers forwards, keep what is worth keeping, then follow the cheapest end back to the start."""
     start = Problem.of(current, steps[0].nodes, workload, steps[0].tau)
+    start.check_contiguous()
     gain = start.gain_prefix()
     slack = float(gain[-1]) * 1e-12
     frontiers = [_Frontier(start.old_boundaries()[None, :], np.zeros(1), np.zeros(1, np.int64))]

@@ -107,7 +107,7 @@ class Run:
         """Until it is so, and the driver lives, for it takes another batch."""
 
         def wait() -> None:
-            self.life.wait_for(condition, self._deadline)
+            self.life.wait_for(lambda: condition() or bool(self.life.status.get("wrong")), self._deadline)
             self.wait_for_batches(1)
 
         self._through_falls(wait)

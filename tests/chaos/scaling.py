@@ -9,6 +9,7 @@ from typing import Any
 import elastic
 from elastic.control import Migration
 from elastic.errors import ElasticError, MigrationFailed, NoRoom
+from migration import MigrationError
 from tests.chaos.settings import DriverSettings
 
 _WAIT_SECONDS = 240.0  # for one migration, on a machine that has much else to do
@@ -65,12 +66,12 @@ class Scaling:
             self._check(migration, number, request)
         except (NoRoom, MigrationFailed) as error:
             self._count("failed" if isinstance(error, MigrationFailed) else "no room")
-        except ElasticError as error:
+        except (ElasticError, MigrationError) as error:
             self.wrong.append(f"migration {number} {request}: {type(error).__name__}: {error}")
         Path(self._settings.folder, f"scaled {number}").touch()
 
     def _request(self, chance: random.Random) -> dict[str, Any]:
-        nodes = [node.name for node in self._job.status().nodes]
+        nodes = sorted(set(self._job.assignment().owners))
         most = self._settings.most_nodes
         how: dict[str, Any] = {
             "mode": chance.choice(self._settings.modes.split(",")),

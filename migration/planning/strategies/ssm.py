@@ -13,7 +13,8 @@ def ssm(problem: Problem) -> Proposal:
     """Maximise the state that stays, the sum over nodes i of |I_i and I'_i|, with every W(I'_i) within the cap.
 
     The exact optimum of Definition 3.2, for more, fewer or as many nodes, in O(n' * band * (1 + old intervals per
-    window)) for a band of about tau * m positions.
+    window)) for a band of about tau * m positions. From an assignment without intervals, as a cancelled migration
+    leaves it, it is the best that keeps of every node's tasks a part of its heaviest run.
     """
     if _nothing_to_do(problem):
         return Proposal(problem.current, "already balanced: nothing moves")
@@ -23,7 +24,10 @@ def ssm(problem: Problem) -> Proposal:
     boundaries = best_partition(problem.workload.work_prefix, gain, first, old, parts, problem.allow_idle)
     if boundaries is None:
         raise balance.infeasible(problem.workload, problem.node_count, problem.tau)
-    return Proposal(labelled(problem, boundaries, old, gain), "the least state that any balanced assignment moves")
+    reason = "the least state that any balanced assignment moves"
+    if not problem.is_contiguous:
+        reason += ", if every node keeps one of its runs of tasks at most"
+    return Proposal(labelled(problem, boundaries, old, gain), reason)
 
 
 def _nothing_to_do(problem: Problem) -> bool:

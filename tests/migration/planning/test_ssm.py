@@ -5,8 +5,7 @@ import math
 import pytest
 from hypothesis import assume, given
 
-from migration import Assignment, Infeasible, Plan, ScatteredAssignment, Workload, plan
-from migration.errors import InvalidAssignment
+from migration import Assignment, Infeasible, Plan, Workload, plan
 from migration.planning import reference
 from tests.migration.instances import Question, questions, random_question, skewed_workload
 
@@ -132,12 +131,6 @@ def test_the_papers_skewed_case_that_trips_the_authors_program_is_optimal() -> N
         current = Assignment.even(14, nodes_now)
         answer = plan(current, 6, workload, tau=0.8)
         assert answer.cost == pytest.approx(reference.cheapest_cost(current, 6, workload, 0.8))
-
-
-def test_a_scattered_assignment_is_refused_with_the_way_out() -> None:
-    scattered = ScatteredAssignment(("a", "b"), (0, 1, 0))
-    with pytest.raises(InvalidAssignment, match="consistent-hash"):
-        plan(scattered, 2, Workload.uniform(3))
 
 
 def test_new_nodes_carry_the_names_they_are_given() -> None:
