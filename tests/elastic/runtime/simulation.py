@@ -34,6 +34,7 @@ from elastic.runtime.protocol import (
     Snapshot,
     Stored,
     Unchanged,
+    Work,
     commands,
     events,
 )
@@ -447,6 +448,20 @@ class World:
         if try_only or not works:
             return bool(works)
         work = self.random.choice(works)
+        try:
+            rows = self._rows(node, work)
+        except ObjectMissing:
+            # The log is kept for those that count: any other one fails, and nobody listens.
+            assert node not in self._counting(), f"{node.incarnation} misses the log of {work.step.position}"
+            node.alive = False
+            return True
+        self._tell(f"{node.incarnation} takes {work.step.position} with {work.slots}")
+        taken = node.host.take(work, rows)
+        if taken.slots:
+            node.to_write.append(taken)
+        return True
+
+    def _rows(self, node: Node, work: Work) -> dict[int, list[pa.Table]]:
         rows: dict[int, list[pa.Table]] = {}
         for ref in work.step.logs:
             covered, slices = node.staged.get(ref.nonce, (set(), {}))
@@ -455,11 +470,7 @@ class World:
             for slot in work.slots:
                 if slot in slices:
                     rows.setdefault(slot, []).append(slices[slot])
-        self._tell(f"{node.incarnation} takes {work.step.position} with {work.slots}")
-        taken = node.host.take(work, rows)
-        if taken.slots:
-            node.to_write.append(taken)
-        return True
+        return rows
 
     def _write(self, node: Node, try_only: bool = False) -> bool:
         if try_only or not node.to_write:
