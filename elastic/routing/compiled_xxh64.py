@@ -3,32 +3,19 @@
 Imported only where numba is installed; `xxh64` falls back to the `xxhash` package, which gives the same hashes.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from elastic.routing.compiling import compiled
 from elastic.routing.xxh64 import PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5
 
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
-
-def _compiled(function: _Kernel) -> _Kernel:
-    try:
-        return cast("_Kernel", numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:
-        # Nowhere to keep a cache (a read-only installation without a home folder): compile in every process.
-        return cast("_Kernel", numba.njit(nogil=True)(function))
-
-
-@_compiled
+@compiled
 def _rotated(word: np.uint64, bits: int) -> np.uint64:
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@_compiled
+@compiled
 def _word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
     """The bytes from there as one number, low end first; one load for a constant size."""
     word = np.uint64(0)
@@ -37,17 +24,17 @@ def _word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
     return word
 
 
-@_compiled
+@compiled
 def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
     return _rotated(lane + word * PRIME_2, 31) * PRIME_1
 
 
-@_compiled
+@compiled
 def _merged(hashed: np.uint64, lane: np.uint64) -> np.uint64:
     return (hashed ^ _round(np.uint64(0), lane)) * PRIME_1 + PRIME_4
 
 
-@_compiled
+@compiled
 def _hash(data: npt.NDArray[np.uint8], begin: int, end: int, seed: np.uint64) -> np.uint64:
     at = begin
     if end - begin >= 32:
@@ -80,7 +67,7 @@ def _hash(data: npt.NDArray[np.uint8], begin: int, end: int, seed: np.uint64) ->
     return hashed ^ (hashed >> np.uint64(32))
 
 
-@_compiled
+@compiled
 def hash_texts(
     offsets: npt.NDArray[np.int64],
     data: npt.NDArray[np.uint8],

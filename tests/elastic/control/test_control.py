@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
-from elastic.control import MODES, Journal, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
+from elastic.control import MODES, Journal, Migration, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
 from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom
 from migration import Assignment, Ownership, Workload
 from migration.live import (
@@ -159,7 +159,8 @@ def test_a_restart_that_finds_less_room_than_before_goes_back_to_the_old_assignm
     assert [record.get("outcome") for record in journal.read()] == [None, "failed"]
 
 
-def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
+def paused_restart() -> tuple[PaperCluster, Migration]:
+    """One that was paused while its joining node started."""
     cluster = PaperCluster()
     scaler, _ = scaler_of(cluster)
     paused, starting = threading.Event(), cluster.add_nodes
@@ -169,6 +170,11 @@ def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
     paused.set()
     while migration.phase != "paused":
         assert not migration.wait(0.01)
+    return cluster, migration
+
+
+def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
+    cluster, migration = paused_restart()
     assert not migration.wait(0.3)
     migration.cancel()
     assert migration.wait(10)
@@ -177,15 +183,7 @@ def test_a_restart_that_is_cancelled_before_it_begins_stops_nothing() -> None:
 
 
 def test_a_restart_that_was_paused_begins_when_it_is_resumed() -> None:
-    cluster = PaperCluster()
-    scaler, _ = scaler_of(cluster)
-    paused, starting = threading.Event(), cluster.add_nodes
-    cluster.add_nodes = lambda nodes: (paused.wait(10), starting(nodes))[1]  # type: ignore[method-assign]
-    migration = scaler.scale(ScaleRequest(nodes=3, mode="restart"))
-    migration.pause()
-    paused.set()
-    while migration.phase != "paused":
-        assert not migration.wait(0.01)
+    cluster, migration = paused_restart()
     migration.resume()
     assert migration.wait(10)
     assert cluster.nodes == {"node-1", "node-2", "node-3"}
