@@ -308,7 +308,7 @@ def save_snapshot(job: Job, operators: dict[str, Any], tasks: int, words: int) -
             state = runner.new_state()
             for _ in range(number + 1):
                 rows = pa.table({"word": mine, "n": [7] * len(mine)}, WORDS)
-                runner.step(state, [rows], Moment(slot_of(number, task), task, 0, 0, 0, None, None))
+                runner.step(state, [runner.combined(rows)], Moment(slot_of(number, task), task, 0, 0, 0, None, None))
             saves.append(Save(Unit.of_task(slot_of(number, task)), runner.capture(state), batch=0))
     with StateManager(job.store, SECRET, "job") as manager, controller.leases.open("snapshot") as lease:
         saved = manager.save_many(saves, lease=lease).result()
