@@ -1,5 +1,7 @@
 """The stages of a job as what runs them."""
 
+from collections.abc import Sequence
+
 from elastic.operators import Stage
 from elastic.operators.execution import StageRunner
 from elastic.operators.stages import runners_of
@@ -12,6 +14,6 @@ def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
     return runners_of(stages, pipeline.stages[0].input_schema, on_error)  # type: ignore[arg-type]
 
 
-def emitting(pipeline: Description) -> list[bool]:
+def emitting(stages: Sequence[StageRunner]) -> list[bool]:
     """Of each stage, whether its rows may cause another round."""
-    return [runner.emits_rows_to_stages for runner in runners(pipeline, "fail")]
+    return [stage.emits_rows_to_stages for stage in stages]

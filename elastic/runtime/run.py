@@ -107,7 +107,8 @@ def _start(
     results = ResultLog(opened, secret, name, compression=settings.compression) if sink.logs else None
     published = max(results.published(), default=-1) if results is not None else manifest.last_batch
     names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
-    coordinator = Coordinator(manifest, routing, published, emitting(pipeline), names)
+    stages = runners(pipeline, settings.on_error)
+    coordinator = Coordinator(manifest, routing, published, emitting(stages), names)
     local = admission.is_local(spark.sparkContext.master or "")
     host = settings.host or ("127.0.0.1" if local else str(spark.conf.get("spark.driver.host")))
     token = wire_token(secret, secrets.token_hex(16))
@@ -142,7 +143,7 @@ def _start(
         access,
         replace(settings, secret=None),
         pipeline.stages[0].key,
-        runners(pipeline, settings.on_error)[0].combiner,
+        stages[0].combiner,
         token,
         event_time,
         delay_ms,

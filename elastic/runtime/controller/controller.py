@@ -187,12 +187,11 @@ class Controller:
         for node in nodes:
             self._events.put(events.NodeWanted(node))
         try:
-            self._wait_for(lambda: self._coordinator.serving().issuperset(nodes), seconds)
-        except TimeoutError:
-            up = len(self._coordinator.serving().intersection(nodes))
+            self._wait_until_serving(nodes, seconds)
+        except NoRoom:
             for node in nodes:
                 self.remove_node(node)
-            raise NoRoom(up, len(nodes), seconds) from None
+            raise
 
     def remove_node(self, node: str) -> None:
         """Let a node without units go; returns when it is told."""

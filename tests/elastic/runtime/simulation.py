@@ -175,7 +175,7 @@ class World:
         routing = routing_from_json(manifest.assignment)
         assert isinstance(routing, IntervalRouting)
         names = routing.assignment.nodes
-        self._coordinator = Coordinator(manifest, routing, published, emitting(self._pipeline), names)
+        self._coordinator = Coordinator(manifest, routing, published, emitting(runners(self._pipeline, "fail")), names)
         self._moving = Moving(self._coordinator)
         self._move_lease: Lease | None = None
         self._lease: Lease | None = None
