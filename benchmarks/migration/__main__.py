@@ -11,12 +11,12 @@ import click
 
 import elastic
 from benchmarks.migration.engines import NODES, SPARK, names
-from benchmarks.migration.goals import OURS, Goal, goals
+from benchmarks.migration.goals import OURS, Goal, Speeds, goals
 from benchmarks.migration.measures import Milliseconds, silence, touched_by, within
 from benchmarks.migration.picture import picture, sweep_picture
 from benchmarks.migration.stream import Stream
 from benchmarks.migration.sweep import Bounded, Sized, against_bounds, against_size
-from benchmarks.migration.throughput import Throughput, throughput
+from benchmarks.migration.throughput import loads, throughput
 from benchmarks.migration.trial import MORE_NODES, Trial, trial
 from benchmarks.report import table
 
@@ -63,9 +63,12 @@ def goals_table(found: Sequence[Goal]) -> str:
     return table(f"goals of {OURS}", ["goal", "found", "at most", ""], rows)
 
 
-def throughput_table(speeds: Mapping[str, Throughput]) -> str:
-    rows = [[mode, *(f"{speed:,.0f}" for speed in found), f"{found.share:.0%}"] for mode, found in speeds.items()]
-    header = ["mode", "steady", "in migrations", "while state moves", "in migrations %"]
+def throughput_table(speeds: Speeds) -> str:
+    rows = [
+        [load, mode, *(f"{speed:,.0f}" for speed in found), f"{found.share:.0%}"]
+        for (mode, load), found in speeds.items()
+    ]
+    header = ["load", "mode", "steady", "in migrations", "while state moves", "in migrations %"]
     return table("rows a second at volume", header, rows)
 
 
@@ -102,7 +105,7 @@ def _times(found: Milliseconds) -> list[str]:
 @click.option("--state-mb", default=200.0, help="state to fill before anything is measured")
 @click.option("--seconds", default=20.0, help="steady stream before, between and after the moves")
 @click.option("--only", multiple=True, type=click.Choice(names()), help="some of the modes; all by default")
-@click.option("--rounds", default=3, help="migrations out and back under full load; 0 leaves throughput out")
+@click.option("--rounds", default=4, help="migrations out and back at volume; 0 leaves throughput out")
 @click.option("--sweep/--no-sweep", default=False, help="also against the bound in flight and the size of the state")
 @click.option("--most-mb", default=2_000.0, help="the largest state of the sweep")
 def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sweep: bool, most_mb: float) -> None:
@@ -113,8 +116,12 @@ def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sw
     trial(OURS, spark, Stream(WARM_UP_MB), WARM_UP_SECONDS)  # who comes first must not pay for a cold Spark
     chosen = [name for name in names() if not only or name in only]
     trials = {name: trial(name, spark, stream, seconds) for name in chosen}
-    loaded = [name for name in chosen if name in ("progressive", "live") and rounds]
-    speeds = {name: throughput(name, spark, state_mb, seconds / 4, rounds) for name in loaded}
+    speeds = {
+        (name, load): throughput(name, spark, at_volume, seconds / 4, rounds)
+        for name in chosen
+        if name in ("progressive", "live") and rounds
+        for load, at_volume in loads(state_mb).items()
+    }
     print(response_table(trials, stream))
     print(bytes_table({name: one for name, one in trials.items() if name != SPARK}))
     if speeds:

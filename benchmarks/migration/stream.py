@@ -28,7 +28,7 @@ class Stream:
     state_mb: float
     rows: int = 100
     tick_ms: int = 50
-    trigger_ms: int = 300
+    trigger_ms: int = 100
 
     @property
     def keys(self) -> int:

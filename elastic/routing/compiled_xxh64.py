@@ -6,8 +6,8 @@ Imported only where numba is installed; `xxh64` falls back to the `xxhash` packa
 import numpy as np
 import numpy.typing as npt
 
-from elastic.routing.compiling import compiled
 from elastic.routing.xxh64 import PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5
+from migration.compiling import compiled
 
 
 @compiled

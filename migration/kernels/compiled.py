@@ -1,39 +1,22 @@
-"""The kernels compiled by numba, with sliding windows where the objective allows them.
-
-Compiled code is cached on disk beside this file, or in numba's per-user cache folder where that is read-only,
-or in NUMBA_CACHE_DIR where it is set.
-"""
-
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+"""The kernels compiled by numba, with sliding windows where the objective allows them."""
 
 import numba
 import numpy as np
 
+from migration.compiling import compiled
 from migration.kernels import shared
 from migration.kernels.shared import Floats, Ints
 
 NAME = f"numba {numba.__version__}"
 
-_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
+_band = compiled(shared.band)
+_trace = compiled(shared.trace)
+_stay = compiled(shared.stay)
+_intervals_used = compiled(shared.intervals_used)
+match = compiled(shared.match)
 
 
-def _compiled(function: _Kernel) -> _Kernel:
-    try:
-        return cast("_Kernel", numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:
-        # Nowhere to keep a cache (a read-only installation without a home folder): compile in every process.
-        return cast("_Kernel", numba.njit(nogil=True)(function))
-
-
-_band = _compiled(shared.band)
-_trace = _compiled(shared.trace)
-_stay = _compiled(shared.stay)
-_intervals_used = _compiled(shared.intervals_used)
-match = _compiled(shared.match)
-
-
-@_compiled
+@compiled
 def lightest_starts(work: Floats, most: float) -> Ints:
     """For every x the smallest a for which [a, x) weighs at most `most`; a = x if there is none below."""
     starts = np.empty(len(work), np.int64)
@@ -45,7 +28,7 @@ def lightest_starts(work: Floats, most: float) -> Ints:
     return starts
 
 
-@_compiled
+@compiled
 def _forward_by_windows(
     gain: Floats,
     first: Ints,
@@ -136,7 +119,7 @@ def _forward_by_windows(
             kept[here + x] = stays - boundary_cost[x]
 
 
-@_compiled
+@compiled
 def _forward_by_edges(
     gain: Floats,
     first: Ints,
@@ -188,7 +171,7 @@ def _forward_by_edges(
             kept[here + x] = stays - boundary_cost[x]
 
 
-@_compiled
+@compiled
 def best_gains(
     gain: Floats, first: Ints, old: Ints, parts: int, allow_idle: bool, boundary_cost: Floats, interval_cost: Floats
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
@@ -209,7 +192,7 @@ def best_gains(
     return low, high, offset, free, kept
 
 
-@_compiled
+@compiled
 def partition(
     work: Floats,
     gain: Floats,
@@ -228,7 +211,7 @@ def partition(
     return _trace(work, gain, first, old, low, high, offset, free, kept, interval_cost, used)
 
 
-@_compiled
+@compiled
 def cheapest_sources(gain: Floats, sources: Ints, spent: Floats, targets: Ints) -> tuple[Floats, Ints]:
     """For every target partition the least `spent[source] + cost(source, target)`, and that source's row."""
     total = gain[-1]
@@ -243,7 +226,7 @@ def cheapest_sources(gain: Floats, sources: Ints, spent: Floats, targets: Ints) 
     return least, source
 
 
-@_compiled
+@compiled
 def undominated(gain: Floats, partitions: Ints, spent: Floats, slack: float) -> Ints:
     """Rows (cheapest first) that no other row reaches at no extra expense; `spent` must ascend.
 

@@ -5,6 +5,7 @@ from storage.codec.compression import COMPRESSIONS
 from storage.codec.envelope import Unpacked, pack, unpack, unpack_part
 from storage.codec.header import FORMAT_VERSION, HEADER_GUESS_BYTES, Header, HeaderTooShort, Part, read_header
 from storage.codec.json_documents import Json
+from storage.codec.parts import StoredParts, fetch_header
 from storage.codec.payload import JSON
 from storage.codec.secret import Secret
 
@@ -19,8 +20,10 @@ __all__ = [
     "Json",
     "Part",
     "Secret",
+    "StoredParts",
     "Unpacked",
     "encoded_size_hint",
+    "fetch_header",
     "pack",
     "read_header",
     "unpack",

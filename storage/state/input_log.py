@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from storage.codec import HEADER_GUESS_BYTES, Header, HeaderTooShort, Secret, pack, read_header, unpack_part
+from storage.codec import Header, Secret, fetch_header, pack, unpack_part
 from storage.errors import InvalidStorageInput
 from storage.state.paths import Paths
 from storage.state.refs import LogRef
@@ -76,7 +76,7 @@ class InputLog:
     def read(self, ref: LogRef, tasks: Iterable[int]) -> dict[int, pa.Table]:
         """The rows of some tasks, in order, without tasks that have none; fetches the header and their parts only."""
         key = self._paths.log(ref)
-        prefix, header = self._header(key)
+        prefix, header = fetch_header(self._store, key, self._secret)
         wanted = [task for task in sorted(set(tasks)) if str(task) in header.parts]
         found = {}
         for group in _neighbours(header, wanted):
@@ -114,16 +114,6 @@ class InputLog:
                 under_way.extend(start(1))
                 for task, rows in slices.items():
                     yield Slice(ref, task, rows)
-
-    def _header(self, key: str) -> tuple[memoryview, Header]:
-        prefix = self._store.get_range(key, 0, HEADER_GUESS_BYTES)
-        try:
-            return prefix, read_header(prefix, key=key, secret=self._secret)
-        except HeaderTooShort as short:
-            if len(prefix) < HEADER_GUESS_BYTES:
-                raise  # there are no more bytes
-            prefix = self._store.get_range(key, 0, short.needed)
-            return prefix, read_header(prefix, key=key, secret=self._secret)
 
 
 def _table(rows: pa.Table | pa.RecordBatch) -> pa.Table:

@@ -89,7 +89,7 @@ class NodeProcess:
         )
         names = (spec.node, spec.incarnation)
         # Somebody waits for a release; a snapshot should be felt as little as possible.
-        saving = Saver(self._manager, spec.routing, self._wake, "save", at_once=2)
+        saving = Saver(self._manager, spec.routing, self._wake, "save", at_once=1, gentle=True)
         releasing = Saver(self._manager, spec.routing, self._wake, "release", at_once=4)
         self._savers = (saving, releasing)
         offers = Offers()

@@ -1,5 +1,9 @@
 """Captured states become bytes, and bytes objects in the store, behind the working thread and within limits."""
 
+import os
+import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -11,24 +15,36 @@ from storage.codec import encoded_size_hint
 from storage.state import PackedState, StateManager, StateRef
 
 _CAPTURED_BYTES = 64 << 20  # captures are copies of state: beyond this, one after the other
+_LONGEST_REST_SECONDS = 1.0  # a store that is slow should not make snapshots slower still
+_NICENESS = 10  # of threads that nobody waits for: they get a tenth of a processor that the stream wants too
 
 
 class Saver:
     """Saves captured states in the background. One thread calls it; `wake` is called when it should look again.
 
     Invariant: another state is captured only while fewer than `at_once` are on their way, and those are small. So of
-    large states a node holds one twice at a time, however many it saves.
+    large states a node holds one twice at a time, however many it saves. A `gentle` saver stands back behind the
+    stream: it rests after every state as long as the state took, so that neither processors nor disks are its own.
     """
 
     def __init__(
-        self, manager: StateManager, routing: Routing, wake: Callable[[], None], name: str, at_once: int
+        self,
+        manager: StateManager,
+        routing: Routing,
+        wake: Callable[[], None],
+        name: str,
+        *,
+        at_once: int,
+        gentle: bool = False,
     ) -> None:
         self._manager = manager
         self._routing = routing
         self._wake = wake
         self._at_once = at_once
         self._captured: dict[Future[StateRef], int] = {}  # bytes, about
-        self._executor = ThreadPoolExecutor(at_once, thread_name_prefix=name)
+        self._gentle = gentle
+        self._rest_seconds = 0.0
+        self._executor = ThreadPoolExecutor(at_once, name, initializer=_stand_back if gentle else None)
 
     @property
     def has_room(self) -> bool:
@@ -56,7 +72,26 @@ class Saver:
 
     def _begin(self, captured: Capture, work: Callable[[], StateRef]) -> Future[StateRef]:
         self._captured = {future: size for future, size in self._captured.items() if not future.done()}
-        future = self._executor.submit(work)
+        future = self._executor.submit(self._with_rest(work) if self._gentle else work)
         self._captured[future] = encoded_size_hint(captured.state)
         future.add_done_callback(lambda _: self._wake())
         return future
+
+    def _with_rest(self, work: Callable[[], StateRef]) -> Callable[[], StateRef]:
+        """The rest that the last state earned comes before this one: nobody waits for the end of a rest."""
+
+        def rested() -> StateRef:
+            time.sleep(self._rest_seconds)
+            began = time.monotonic()
+            try:
+                return work()
+            finally:
+                self._rest_seconds = min(time.monotonic() - began, _LONGEST_REST_SECONDS)
+
+        return rested
+
+
+def _stand_back() -> None:
+    """Lower the priority of the calling thread; Linux knows one for each."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -8,7 +8,7 @@ from elastic.runtime.protocol.commands import Command
 from elastic.runtime.protocol.messages import Saved, Unchanged
 from storage.state import StateRef, Units
 
-_TURNS = 4  # of a quarter of the nodes each: all at once would keep batches waiting for processors and disks
+_TURNS = 8  # of an eighth of the nodes each: all at once would keep batches waiting for processors and disks
 
 
 @dataclass

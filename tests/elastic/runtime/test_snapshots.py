@@ -7,7 +7,7 @@ from storage.state import Manifest, StateRef, Unit
 
 UNITS = Manifest.first([Unit.of_task(task) for task in range(4)]).units
 LEASE = "000000000001-000000001-ab"
-NODES = [f"node-{number}" for number in range(1, 9)]
+NODES = [f"node-{number}" for number in range(1, 17)]
 
 
 def state(task: int, batch: int) -> StateRef:
@@ -43,7 +43,7 @@ def committed(snapshots: Snapshots, published: int = 100) -> set[StateRef] | Non
     return set(command.states)
 
 
-def test_a_quarter_of_the_nodes_is_at_it_at_a_time() -> None:
+def test_an_eighth_of_the_nodes_is_at_it_at_a_time() -> None:
     snapshots = begun(NODES)
     assert asked(snapshots) == ["node-1", "node-2"]
     assert asked(snapshots) == []

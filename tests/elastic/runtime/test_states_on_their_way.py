@@ -1,5 +1,6 @@
 """States that leave a node and come to another: packed once, offered, stored behind, fetched from where they are."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -161,6 +162,27 @@ def test_large_states_are_captured_one_at_a_time(manager: StateManager) -> None:
     room.append(saver.has_room)
     assert room == [True, False, True]
     assert woken.wait(10)
+    saver.close()
+
+
+def test_a_gentle_saver_rests_as_long_as_it_worked_and_leaves_processors_to_others(manager: StateManager) -> None:
+    routing = IntervalRouting(Assignment.even(tasks=8, nodes=1))
+    saver = Saver(manager, routing, lambda: None, "test", at_once=1, gentle=True)
+    turns: list[tuple[float, float]] = []
+    priorities: set[int] = set()
+
+    def care(one: PackedState) -> StateRef:
+        began = time.monotonic()
+        priorities.add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        time.sleep(0.1)
+        turns.append((began, time.monotonic()))
+        return one.ref
+
+    for future in [saver.pack(Capture(slot, b"small", 3), LEASE, care) for slot in range(2)]:
+        future.result(10)
+    (_, ended), (began, _) = turns
+    assert began - ended >= 0.1
+    assert min(priorities) > os.getpriority(os.PRIO_PROCESS, 0)
     saver.close()
 
 

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 from elastic.operators.kernels import shared
-from elastic.routing.compiling import compiled
+from migration.compiling import compiled
 
 NAME = f"numba {numba.__version__}"
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from elastic.operators.kernels.compiled.compiler import BLOCK, FREE, HALF, ONE, ROW, entry, mixed
 from elastic.operators.kernels.shared import Bytes, Slots, Words
-from elastic.routing.compiling import compiled
+from migration.compiling import compiled
 
 SEED = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: odd, and without a pattern in its bits
 

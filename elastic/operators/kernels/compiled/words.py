@@ -6,7 +6,7 @@ import numpy as np
 
 from elastic.operators.kernels.compiled.compiler import BLOCK, FREE, HALF, ONE, ROW, entry, mixed
 from elastic.operators.kernels.shared import Bytes, Slots, Words
-from elastic.routing.compiling import compiled
+from migration.compiling import compiled
 
 LARGE = 1 << 16  # slots; smaller indexes lie in the cache, and fetching ahead would only cost
 

@@ -1,4 +1,4 @@
-"""How loops of the engine are compiled; imported only where numba is installed.
+"""How loops are compiled, here and in the packages above; imported only where numba is installed.
 
 Compiled code is cached on disk beside its source, or in numba's per-user cache folder where that is read-only, or in
 NUMBA_CACHE_DIR where it is set.
