@@ -1,6 +1,8 @@
 """The `elastic` command line."""
 
 import platform
+from collections.abc import Mapping
+from importlib import import_module
 
 import click
 
@@ -16,7 +18,25 @@ def _version_text() -> str:
     return "\n".join(lines)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+# A command is imported when it is used: some bring a compiler, Spark or charts with them.
+COMMANDS: Mapping[str, str] = {
+    "learn": "elastic.cli.learn",
+    "project": "elastic.cli.project",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[name]).command
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message=_version_text())
 def main() -> None:
     """Change the parallelism of a stateful streaming operator on Spark while it runs."""

@@ -8,7 +8,8 @@ MigrationError
 │   ├── InvalidSchedule                   moves or bounds that no schedule could satisfy
 │   ├── UnknownNode                       a name that owns nothing
 │   ├── UnknownStrategy                   a strategy or schedule nobody registered
-│   └── UnknownOption                     an option its strategy does not take
+│   ├── UnknownOption                     an option its strategy does not take
+│   └── ValueDoesNotFit                   a value function that was made for something else
 ├── Infeasible                            a right question that has no balanced answer
 ├── IllegalEvent                          a hand-over hears what cannot happen in its phase
 └── TooManyPartitions                     an exact answer exists, but is too large to enumerate
@@ -76,6 +77,18 @@ class UnknownOption(InvalidInput):
         self.known = tuple(known)
         takes = f"it takes {_listed(known)}" if known else "it takes no options"
         super().__init__(f"{kind} {name!r} has no option {option!r}; {takes}. Remove it.")
+
+
+class ValueDoesNotFit(InvalidInput):
+    """A value function says nothing about this question: another operator, node count or balance, or too much drift.
+
+    `why` is what a plan made without it gives as its reason; `numbers` are the facts behind it.
+    """
+
+    def __init__(self, why: str, advice: str = "Project it again, or use strategy 'ssm'.", **numbers: float) -> None:
+        self.why = why
+        self.numbers = numbers
+        super().__init__(f"{why}. {advice}")
 
 
 class Infeasible(MigrationError):

@@ -1,7 +1,7 @@
 """What a user asks for, checked before anything starts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from elastic.errors import InvalidRequest
@@ -48,6 +48,12 @@ class ScaleRequest:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not value > 0):
                 raise InvalidRequest(f"{name}={value!r} cannot be. Give a number above zero.")
+
+    @classmethod
+    def options(cls) -> list[str]:
+        """What may be said besides how many nodes, or which, and what the strategy should know."""
+        said = ("nodes", "add", "remove", "knowledge")
+        return [one.name for one in fields(cls) if one.name not in said]
 
     def planned(self, current: Ownership, workload: Workload) -> Plan:
         """The plan for this request; errors of the planner say what would be possible."""

@@ -11,7 +11,7 @@ from elastic.control.migration import Migration
 from elastic.control.monitor import Monitor
 from elastic.control.request import ScaleRequest
 from elastic.errors import MigrationRunning
-from migration import Plan
+from migration import Plan, Workload
 from migration.live import MigrationRun
 from migration.schedule import mini_migrations
 from storage.errors import StorageError
@@ -35,31 +35,36 @@ class Scaler:
         """The latest migration, over or not."""
         return self._current
 
+    def workload(self) -> Workload:
+        """Work and state of every task, as measured up to now."""
+        self._monitor.look(self._cluster)
+        return self._monitor.workload()
+
     def plan(self, request: ScaleRequest) -> Plan:
         """What the request would do; changes nothing."""
-        self._monitor.look(self._cluster)
-        return request.planned(self._cluster.assignment(), self._monitor.workload())
+        return request.planned(self._cluster.assignment(), self.workload())
 
     def scale(self, request: ScaleRequest, *, queue: bool = False) -> Migration:
         """Begin; returns as soon as it has. A second request waits for the first with `queue`, else it is refused."""
         if not self._turn.acquire(blocking=queue):
             raise MigrationRunning
         try:
-            made = self.plan(request)
+            workload = self.workload()
+            made = request.planned(self._cluster.assignment(), workload)
             run = MigrationRun(made.current, made.target, _minis(made, request))
             migration = self._current = Migration(made, run, request.mode, request.transfer)
-            thread = threading.Thread(target=self._carry_out, args=(migration,), name="migration", daemon=True)
+            thread = threading.Thread(target=self._carry_out, args=(migration, workload), name="migration", daemon=True)
             thread.start()
         except BaseException:
             self._turn.release()
             raise
         return migration
 
-    def _carry_out(self, migration: Migration) -> None:
+    def _carry_out(self, migration: Migration, workload: Workload) -> None:
         failure: Exception | None = None
         try:
             how = {"mode": migration.mode, "transfer": migration.transfer}
-            self._journal.append("began", **how, plan=migration.plan.to_dict())
+            self._journal.append("began", **how, plan=migration.plan.to_dict(), workload=workload.to_dict())
             self._migrate(migration)
             outcome = "cancelled" if migration.run.is_cancelled else "done"
         except Exception as error:  # noqa: BLE001 - told to whoever waits, and written down

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -35,8 +35,11 @@ from elastic.runtime.status import JobStatus
 from elastic.runtime.stream import Stream
 from elastic.runtime.wire import PeerUnavailable, Refused
 from elastic.runtime.wire.sealing import sealed, unsealed
-from migration import Ownership, Plan
+from migration import Ownership, Plan, Workload
 from storage import Store
+
+if TYPE_CHECKING:
+    from migration import ValueFunction  # brings the planner with it
 
 _log = logging.getLogger(__name__)
 _DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
@@ -59,6 +62,7 @@ class Job:
         sink: Sink,
         results: ResultLog | None,
         *,
+        table: Callable[[str], "ValueFunction"],
         on_end: Callable[["Job"], None],
     ) -> None:
         self.name = name
@@ -77,6 +81,7 @@ class Job:
         self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
         self._scaler = Scaler(cluster, monitor, self._journal)
         self._autoscaler: Autoscaler | None = None
+        self._table = table
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -172,10 +177,21 @@ class Job:
 
         Returns when it has begun; see `Migration.wait`. A second request is refused while one is under way, or waits
         with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge` is what
-        the strategy needs, as in `migration.plan`; see `plan` for a dry run.
+        the strategy needs, as in `migration.plan`; `value` may also be the name of a value table in the job's store.
+        See `plan` for a dry run.
         """
         request = ScaleRequest(
-            nodes, add, tuple(remove), strategy, tau, mode, tasks_per_node, bytes_per_node, transfer, relax, knowledge
+            nodes,
+            add,
+            tuple(remove),
+            strategy,
+            tau,
+            mode,
+            tasks_per_node,
+            bytes_per_node,
+            transfer,
+            relax,
+            self._known(knowledge),
         )
         self._controller.check()
         return self._scaler.scale(request, queue=queue)
@@ -186,7 +202,12 @@ class Job:
 
     def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
         """What `scale` would do with the same arguments; changes nothing."""
-        return self._scaler.plan(ScaleRequest(nodes, add, tuple(remove), **how))
+        asked = {name: how.pop(name) for name in ScaleRequest.options() if name in how}
+        return self._scaler.plan(ScaleRequest(nodes, add, tuple(remove), **asked, knowledge=self._known(how)))
+
+    def workload(self) -> Workload:
+        """Work and state size of every task, measured over the last minute: what plans are made from."""
+        return self._scaler.workload()
 
     def autoscale(
         self,
@@ -269,6 +290,11 @@ class Job:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _known(self, knowledge: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With the value table itself where there is the name of one."""
+        value = knowledge.get("value")
+        return {**knowledge, "value": self._table(value)} if isinstance(value, str) else knowledge
 
     def _source_options(self, stage: str | None) -> dict[str, str]:
         return {"store": self._store.url, "name": self.name, **({"stage": stage} if stage else {})}

@@ -6,8 +6,9 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame
@@ -33,7 +34,11 @@ from elastic.runtime.wire import wire_token
 from elastic.secret import application_secret
 from elastic.settings import Settings
 from migration import Assignment
+from storage import Secret, Store
 from storage.state import Collector, Manifest, Manifests, Unit
+
+if TYPE_CHECKING:
+    from migration import ValueFunction  # brings the planner with it
 
 _running: dict[tuple[str, str], Job] = {}
 _starting = threading.Lock()
@@ -150,7 +155,26 @@ def _start(
     )
     intake.watermark_ms = watermark
     register(spark, secret)
-    return Job(name, df, pipeline, controller, cluster, intake, opened, sink, results, on_end=_forget)
+    return Job(
+        name,
+        df,
+        pipeline,
+        controller,
+        cluster,
+        intake,
+        opened,
+        sink,
+        results,
+        table=partial(_table, opened, secret),
+        on_end=_forget,
+    )
+
+
+def _table(store: Store, secret: Secret, name: str) -> "ValueFunction":
+    # Imported late: it brings a compiler with it, and few jobs plan with foresight.
+    from mdp import ValueTable
+
+    return ValueTable.read(store, name, secret=secret)
 
 
 def _recovered(manifests: Manifests, name: str, pipeline: Description, nodes: int) -> Manifest:

@@ -33,7 +33,8 @@ def plan(
     although a count is given; `new_nodes` names the joining ones (else node-k, numbered on). No node may carry more
     than `(1 + tau) * W / n'`; if no assignment keeps that, `Infeasible` is raised, or with `relax` the smallest
     feasible cap is used and the plan says so. Every node gets work unless `allow_idle`. `knowledge` goes to the
-    strategy: `value`, `gamma` and `most_candidates` for "mtm", `seed` and `virtual_nodes` for "consistent-hash".
+    strategy: `value`, `gamma`, `most_candidates` and `fallback` for "mtm", `seed` and `virtual_nodes` for
+    "consistent-hash".
     """
     propose = variant("strategy", STRATEGIES, strategy, knowledge)
     problem = Problem.of(current, nodes, workload, tau, leaving=leaving, new_nodes=new_nodes, allow_idle=allow_idle)

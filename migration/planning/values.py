@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from migration.errors import InvalidInput
+from migration.errors import InvalidInput, ValueDoesNotFit
 from migration.kernels import Floats
+from migration.model.workload import Workload
+
+DEFAULT_GAMMA = 0.8  # the paper's discount: a migration one step later counts four fifths
+DEFAULT_MOST_CANDIDATES = 20_000  # partitions looked at before a search gives up its proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +49,53 @@ class AdditiveTerms:
         return total
 
 
+class Guide(NamedTuple):
+    """Additive terms V that stand in for a value function while partitions onto one node count are searched.
+
+    Invariant: value(P) >= V(P) - above for every partition. Candidates come in order of cost now plus discounted V, and
+    `above` tells when none that is left can be better. With `exact`, V is the value: the dynamic program alone answers.
+    `above` = inf promises nothing: the `most_candidates` best ones by V are scored, and the best of them is taken.
+    `lazy` says that values are projected costs, or meant to be: two of them differ by no more than it costs to get from
+    one partition to the other, so a balanced assignment that keeps its nodes is left alone.
+    """
+
+    terms: AdditiveTerms
+    above: float
+    exact: bool = False
+    lazy: bool = False
+    most_candidates: int = DEFAULT_MOST_CANDIDATES
+
+    @classmethod
+    def at_least(cls, tasks: int, bound: float) -> Self:
+        """For a value function of which nothing is known but that it is never below `bound`."""
+        return cls(AdditiveTerms(np.zeros(tasks + 1), constant=bound), above=0.0)
+
+
 class ValueFunction(Protocol):
     """The projected migration cost of a partition, in the unit of state sizes.
 
     Only the partition matters, not which node owns which interval (paper 003, Lemma 4.2).
     """
 
+    @property
+    def gamma(self) -> float:
+        """The discount it was projected with; the planner uses the same unless it is told otherwise."""
+        ...
+
+    def fitted(self, workload: Workload, nodes: int, tau: float) -> "ValueFunction":
+        """The same in the unit of that workload's states, for plans onto so many nodes.
+
+        `ValueDoesNotFit` if it says nothing about them. How far a workload may drift from the one it was made for is
+        its own affair: the planner only asks.
+        """
+        ...
+
     def value(self, boundaries: Sequence[int]) -> float:
         """The value of one partition, given by its boundaries 0..m."""
         ...
 
-    def at_least(self, nodes: int) -> float:
-        """A bound that no partition onto `nodes` nodes is below; projected costs are never below 0."""
-        ...
-
-    def terms(self, nodes: int) -> AdditiveTerms | None:
-        """The value of partitions onto `nodes` nodes as additive terms, or None if it is not a sum of such."""
+    def guide(self, nodes: int) -> Guide:
+        """What is known about the values of all partitions onto `nodes` nodes; asked only where it fits."""
         ...
 
 
@@ -69,21 +104,26 @@ class AdditiveValue:
     """A value function that is additive for every node count it knows."""
 
     by_nodes: Mapping[int, AdditiveTerms] = field(default_factory=dict)
+    gamma: float = DEFAULT_GAMMA
 
-    def value(self, boundaries: Sequence[int]) -> float:
-        return self.terms(len(boundaries) - 1).value(boundaries)
-
-    def at_least(self, nodes: int) -> float:
-        """The sum of the smallest terms a partition could have."""
-        terms = self.terms(nodes)
-        least = terms.constant + (nodes - 1) * float(terms.boundary.min())
-        return least + (nodes * float(terms.interval.min()) if terms.interval is not None else 0.0)
-
-    def terms(self, nodes: int) -> AdditiveTerms:
+    def fitted(self, workload: Workload, nodes: int, tau: float) -> "ValueFunction":  # noqa: ARG002
         if nodes not in self.by_nodes:
             known = ", ".join(str(count) for count in sorted(self.by_nodes)) or "none"
-            raise InvalidInput(f"the value function knows {known} nodes, not {nodes}. Use strategy 'ssm'.")
-        return self.by_nodes[nodes]
+            raise ValueDoesNotFit(f"the value function knows {known} nodes, not {nodes}", nodes=nodes)
+        tasks = self.by_nodes[nodes].tasks
+        if tasks != workload.tasks:
+            raise ValueDoesNotFit(
+                f"the value function is for {tasks} tasks, the workload has {workload.tasks}",
+                made_for_tasks=tasks,
+                tasks=workload.tasks,
+            )
+        return self
+
+    def value(self, boundaries: Sequence[int]) -> float:
+        return self.by_nodes[len(boundaries) - 1].value(boundaries)
+
+    def guide(self, nodes: int) -> Guide:
+        return Guide(self.by_nodes[nodes], above=0.0, exact=True)
 
 
 def _finite(name: str, values: Any, dimensions: int) -> Floats:

@@ -15,6 +15,7 @@ EXAMPLES = [
     errors.UnknownNode("node-9", ["node-1"], "Name one of these."),
     errors.UnknownStrategy("strategy", "best", ["ssm"]),
     errors.UnknownOption("strategy", "ssm", "speed", ["relax"]),
+    errors.ValueDoesNotFit("the value function is for 64 tasks, the workload has 32", made_for_tasks=64, tasks=32),
     errors.Infeasible(
         tasks=64,
         nodes=12,

@@ -1,93 +1,164 @@
 """Migration with foresight (paper 003, section 4.2): cost now plus the discounted value of where it leads."""
 
+import math
+from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
-import numpy as np
-
-from migration.errors import InvalidInput
+from migration.errors import Infeasible, InvalidInput, ValueDoesNotFit
 from migration.kernels import Floats, Ints
 from migration.planning import balance
 from migration.planning.labelling import labelled
 from migration.planning.problem import Problem, checked_count
 from migration.planning.search import RankedPartition, best_partition, ranked_partitions
 from migration.planning.strategies.proposal import Proposal
-from migration.planning.values import AdditiveTerms, ValueFunction
+from migration.planning.strategies.ssm import ssm
+from migration.planning.values import Guide, ValueFunction
+from migration.registry import variant
 
-DEFAULT_GAMMA = 0.8  # the paper's discount: a migration one step later counts four fifths
-DEFAULT_MOST_CANDIDATES = 20_000  # partitions looked at before a search that is not additive gives up its proof
+FALLBACKS = {"ssm": ssm}
 
 
 def mtm(
     problem: Problem,
     value: ValueFunction | None = None,
-    gamma: float = DEFAULT_GAMMA,
-    most_candidates: int = DEFAULT_MOST_CANDIDATES,
+    gamma: float | None = None,
+    most_candidates: int | None = None,
+    fallback: str | None = "ssm",
 ) -> Proposal:
-    """Minimise cost(P, P') + gamma * V(P') over balanced P' with n' intervals (Definition 4.1).
+    """Minimise cost(P, P') + gamma * value(P') over balanced P' with n' intervals (Definition 4.1).
 
-    An additive V is part of the same dynamic program as `ssm`: exact, as fast with boundary terms, O(band * window)
-    with interval terms. Any other V is searched in order of rising cost until `value.at_least(n')` proves that
-    nothing better can follow; after `most_candidates` partitions the best one so far is taken, and the plan says so.
+    The value function's guide V makes one search of all kinds of values. Candidates come in order of falling score:
+    the state that stays, less gamma * V. Each is scored again with its value, until gamma * `above` proves that none
+    that follows is better, or `most_candidates` were looked at. Where V is the value, the first candidate is the answer
+    and the dynamic program of `ssm` finds it: as fast with boundary terms, O(band * window) with interval terms.
+
+    `gamma` and `most_candidates` are the value function's own unless given. Where it does not fit, the `fallback`
+    plans, and the plan says why; without one, `ValueDoesNotFit` is raised.
     """
     if value is None:
         raise InvalidInput("strategy 'mtm' needs value=, a value function. Hand one in, or use strategy 'ssm'.")
     if problem.allow_idle:
         raise InvalidInput("strategy 'mtm' needs every node at work. Drop allow_idle=True, or use strategy 'ssm'.")
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
-        raise InvalidInput(f"gamma is {gamma!r}. Give a discount between 0 and 1.")
-    most = checked_count(most_candidates, "most_candidates")
-    old, gain = problem.old_boundaries(), problem.gain_prefix(count_empty_state=False)
-    terms = value.terms(problem.node_count)
-    if terms is not None:
-        boundaries, reason = _best_by_terms(problem, old, gain, terms, gamma)
+    discount = _checked_gamma(value.gamma if gamma is None else gamma)
+    planned_otherwise = None if fallback is None else variant("fallback", FALLBACKS, fallback, ())
+    try:
+        value = value.fitted(problem.workload, problem.node_count, problem.tau)
+    except ValueDoesNotFit as misfit:
+        if planned_otherwise is None:
+            raise
+        otherwise = planned_otherwise(problem)
+        return otherwise._replace(reason=f"{otherwise.reason}; planned by {fallback}, without foresight: {misfit.why}")
+    guide = _checked(value.guide(problem.node_count), problem.workload.tasks)
+    if most_candidates is not None:
+        guide = guide._replace(most_candidates=checked_count(most_candidates, "most_candidates"))
+    return _foreseen(problem, value, guide, discount)
+
+
+def _foreseen(problem: Problem, value: ValueFunction, guide: Guide, gamma: float) -> Proposal:
+    if guide.lazy and problem.node_count == len(problem.current.nodes):
+        untouched = ssm(problem)
+        if untouched.target is problem.current:
+            return untouched._replace(future_cost=gamma * value.value(problem.old_boundaries().tolist()))
+    ground = _Ground.of(problem, guide, gamma)
+    if not gamma:
+        boundaries, reason = ground.best(), "the least cost now, exactly: later costs do not count"
+    elif guide.exact:
+        boundaries, reason = ground.best(), "the least of cost now and additive value later, exactly"
     else:
-        boundaries, reason = _best_by_search(problem, old, gain, value, gamma, most)
-    target = labelled(problem, boundaries, old, gain)
+        boundaries, reason = _best_by_search(ground, value, guide, gamma)
+    target = labelled(problem, boundaries, ground.old, ground.gain)
     return Proposal(target, reason, future_cost=gamma * value.value(boundaries))
 
 
-def _best_by_terms(
-    problem: Problem, old: Ints, gain: Floats, terms: AdditiveTerms, gamma: float
-) -> tuple[tuple[int, ...], str]:
-    if terms.tasks != problem.workload.tasks:
-        raise InvalidInput(
-            f"the value function is for {terms.tasks} tasks, the workload has {problem.workload.tasks}. "
-            "Project it again for this operator."
+class _Ground(NamedTuple):
+    """What both ways to search stand on: the question in numbers, gamma * V as costs of boundaries and intervals."""
+
+    problem: Problem
+    old: Ints
+    gain: Floats
+    first: Ints
+    boundary_cost: Floats
+    interval_cost: Floats | None
+
+    @classmethod
+    def of(cls, problem: Problem, guide: Guide, gamma: float) -> "_Ground":
+        boundary_cost = gamma * guide.terms.boundary
+        boundary_cost[[0, -1]] = 0.0  # only inner boundaries count
+        return cls(
+            problem,
+            problem.old_boundaries(),
+            problem.gain_prefix(count_empty_state=False),
+            balance.earliest_starts(problem.workload, problem.cap),
+            boundary_cost,
+            None if guide.terms.interval is None else gamma * guide.terms.interval,
         )
-    boundary_cost = gamma * terms.boundary
-    boundary_cost[[0, -1]] = 0.0  # only inner boundaries count
-    boundaries = best_partition(
-        problem.workload.work_prefix,
-        gain,
-        balance.earliest_starts(problem.workload, problem.cap),
-        old,
-        problem.node_count,
-        boundary_cost=boundary_cost,
-        interval_cost=None if terms.interval is None else gamma * terms.interval,
-    )
-    if boundaries is None:
-        raise balance.infeasible(problem.workload, problem.node_count, problem.tau)
-    return tuple(boundaries.tolist()), "the least of cost now and additive value later, exactly"
+
+    def best(self) -> tuple[int, ...]:
+        boundaries = best_partition(
+            self.problem.workload.work_prefix,
+            self.gain,
+            self.first,
+            self.old,
+            self.problem.node_count,
+            boundary_cost=self.boundary_cost,
+            interval_cost=self.interval_cost,
+        )
+        if boundaries is None:
+            raise self.infeasible()
+        return tuple(boundaries.tolist())
+
+    def ranked(self) -> Iterator[RankedPartition]:
+        return ranked_partitions(
+            self.gain, self.first, self.old, self.problem.node_count, self.boundary_cost, self.interval_cost
+        )
+
+    def infeasible(self) -> Infeasible:
+        return balance.infeasible(self.problem.workload, self.problem.node_count, self.problem.tau)
 
 
-def _best_by_search(
-    problem: Problem, old: Ints, gain: Floats, value: ValueFunction, gamma: float, most: int
-) -> tuple[tuple[int, ...], str]:
-    first = balance.earliest_starts(problem.workload, problem.cap)
-    candidates = ranked_partitions(gain, first, old, problem.node_count)
-    floor = gamma * value.at_least(problem.node_count)
-    best: RankedPartition | None = None
-    best_score = -np.inf
+def _best_by_search(ground: _Ground, value: ValueFunction, guide: Guide, gamma: float) -> tuple[tuple[int, ...], str]:
+    candidates = ground.ranked()
+    terms = guide.terms
+    # A candidate's gain is less the costs of its boundaries and intervals; the constant is the same for all of them.
+    hope = gamma * (guide.above - terms.constant)
+    best: tuple[int, ...] = ()
+    best_score = -math.inf
     looked_at = 0
-    for candidate in islice(candidates, most):
-        if best is not None and candidate.gain - floor <= best_score:
-            return best.boundaries, f"the least of cost now and value later, proven after {looked_at:,} candidates"
+    for candidate in islice(candidates, guide.most_candidates):
+        if candidate.gain + hope <= best_score:
+            return best, f"the least of cost now and value later, proven after {looked_at:,} candidates"
         looked_at += 1
-        score = candidate.gain - gamma * value.value(candidate.boundaries)
-        if best is None or score > best_score:
-            best, best_score = candidate, score
-    if best is None:
-        raise balance.infeasible(problem.workload, problem.node_count, problem.tau)
-    if looked_at < most or next(candidates, None) is None:
-        return best.boundaries, f"the least of cost now and value later among all {looked_at:,} balanced partitions"
-    return best.boundaries, f"the best of the {looked_at:,} cheapest candidates, not proven: raise most_candidates"
+        over = terms.value(candidate.boundaries) - terms.constant - value.value(candidate.boundaries)
+        score = candidate.gain + gamma * over
+        if score > best_score or not best:
+            best, best_score = candidate.boundaries, score
+    if not best:
+        raise ground.infeasible()
+    following = next(candidates, None)
+    if following is None:
+        return best, f"the least of cost now and value later among all {looked_at:,} balanced partitions"
+    gap = following.gain + hope - best_score
+    if gap <= 0:
+        return best, f"the least of cost now and value later, proven after {looked_at:,} candidates"
+    of_these = f"the best of the {looked_at:,} most promising candidates by cost now and value later, not proven"
+    if math.isinf(gap):
+        return best, of_these
+    return best, f"{of_these}: at most {gap:g} above the least; raise most_candidates"
+
+
+def _checked_gamma(gamma: object) -> float:
+    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
+        raise InvalidInput(f"gamma is {gamma!r}. Give a discount between 0 and 1.")
+    return float(gamma)
+
+
+def _checked(guide: Guide, tasks: int) -> Guide:
+    """The kernels trust the shape of what they are given."""
+    if guide.terms.tasks != tasks:
+        raise InvalidInput(
+            f"the guide is for {guide.terms.tasks} tasks, the workload has {tasks}. Make it for all tasks."
+        )
+    if math.isnan(guide.above):
+        raise InvalidInput("the guide's above is not a number. Give how far it can be above the value, or inf.")
+    return guide

@@ -1,0 +1,78 @@
+"""What training leaves: an additive value for the planner, and what it was worth in simulation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mdp.approximate.lookahead import DEFAULT_CANDIDATES, Lookahead
+from mdp.approximate.terms import Arrays, edge_terms, terms_from_parts, terms_to_parts
+from mdp.errors import InvalidTable
+from mdp.kernels.paths import Floats
+from mdp.lattice import Lattice
+from mdp.process import DecisionProcess
+from mdp.simulate import Comparison
+from migration import Workload
+from migration.errors import ValueDoesNotFit
+from migration.planning.values import AdditiveValue, Guide, ValueFunction
+
+SSM, ONE_STEP, TWO_STEPS = "ssm", "one step", "two steps"
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveProjection:
+    """V for every node count of a process: near its projected costs, with no proven error.
+
+    A value function for the planner. `measured` compares its policies with `ssm` on node counts drawn from the matrix;
+    where looking one step ahead with V moves more state than `ssm`, it says that it does not fit.
+    """
+
+    process: DecisionProcess
+    additive: AdditiveValue
+    terms: str
+    measured: Comparison
+
+    @property
+    def gamma(self) -> float:
+        return self.process.gamma
+
+    @property
+    def gain_over_ssm(self) -> float:
+        """The share of what `ssm` moves that is not moved when V looks one step ahead; below 0 if it is worse."""
+        return self.measured.gain(ONE_STEP)
+
+    def fitted(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
+        self.additive.fitted(workload, nodes, tau)
+        if (gain := self.gain_over_ssm) < 0:
+            raise ValueDoesNotFit(f"in simulation it moved {-gain:.1%} more state than ssm", gain_over_ssm=gain)
+        return self
+
+    def value(self, boundaries: Sequence[int]) -> float:
+        return self.additive.value(boundaries)
+
+    def guide(self, nodes: int) -> Guide:
+        return self.additive.guide(nodes)._replace(lazy=True)
+
+    def lookahead(self, candidates: int = DEFAULT_CANDIDATES) -> Lookahead:
+        """The value function that looks one step further: better, and some hundred microseconds a plan."""
+        return Lookahead(self.process, self.additive, candidates)
+
+    def edge_terms(self, lattice: Lattice) -> Floats:
+        """V as terms of the edges of a lattice: where an exact projection may begin."""
+        return edge_terms(self.additive.by_nodes[lattice.parts], lattice)
+
+    def to_parts(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+        """Arrays by name and facts for JSON, without the process."""
+        arrays, facts = terms_to_parts(self.additive.by_nodes)
+        moved = {policy: moved.tolist() for policy, moved in self.measured.moved.items()}
+        return arrays, {**facts, "terms": self.terms, "moved": moved}
+
+    @classmethod
+    def from_parts(cls, process: DecisionProcess, arrays: Arrays, facts: Mapping[str, Any]) -> Self:
+        try:
+            by_nodes = {nodes: terms_from_parts(nodes, arrays, facts) for nodes in process.nodes}
+            moved = {policy: np.array(means) for policy, means in facts["moved"].items()}
+            return cls(process, AdditiveValue(by_nodes, process.gamma), facts["terms"], Comparison(moved))
+        except (KeyError, IndexError) as cause:
+            raise InvalidTable(f"a part of the additive value is missing: {cause!r}. Project it again.") from cause

@@ -1,0 +1,103 @@
+"""How many nodes there were, or should have been, one moment after another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mdp.errors import InvalidLog
+from mdp.learning.logs import Ints, Log, Moment, Times, cut_at
+from mdp.learning.recipe import Recipe
+from mdp.learning.scaling import Scaling, steadied
+from mdp.learning.windows import Windows, once, windowed
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCounts:
+    """`nodes[i]` from `times[i]` on, if it is known when.
+
+    Invariant: at least one count, all of them whole and at least 1. Counts of different `runs` have something unknown
+    between them, so that nothing is learned from one to the other; `origin` says how they came about.
+    """
+
+    nodes: Ints
+    times: Times | None
+    runs: Ints
+    origin: Mapping[str, Any]
+
+    def __init__(
+        self,
+        nodes: Sequence[int] | Ints,
+        times: Times | None = None,
+        runs: Sequence[int] | Ints | None = None,
+        origin: Mapping[str, Any] | None = None,
+    ) -> None:
+        counts = _whole(nodes)
+        breaks = np.zeros(len(counts), np.int64) if runs is None else np.asarray(runs, np.int64)
+        if len(breaks) != len(counts) or (times is not None and len(times) != len(counts)):
+            raise InvalidLog(f"{len(counts)} node counts need as many times and runs. Give one of each a count.")
+        object.__setattr__(self, "nodes", counts)
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "runs", breaks)
+        object.__setattr__(self, "origin", dict(origin or {}))
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def split(self, at: Moment) -> tuple[Self, Self]:
+        """Those before `at`, and those then and later: learn from the one, evaluate on the other."""
+        if self.times is None:
+            raise InvalidLog("these node counts have no times, so that no moment splits them. Slice the list instead.")
+        cut = cut_at(self.times, at)
+        parts = slice(None, cut), slice(cut, None)
+        before, after = (type(self)(self.nodes[p], self.times[p], self.runs[p], self.origin) for p in parts)
+        return before, after
+
+    def migrations(self) -> Ints:
+        """The counts one after another without repeats, as a migration sequence; runs are strung together."""
+        counts: Ints = self.nodes[np.diff(self.nodes, prepend=0) != 0]
+        return counts
+
+
+def node_counts(log: Log, recipe: Recipe, scaling: Scaling | None = None) -> NodeCounts:
+    """The counts that a log stands for; `scaling` is that of another log, such as the month before, if it is given."""
+    if log.holds == "nodes":
+        return _counted(log, recipe.for_nodes())
+    recipe = recipe.for_loads()
+    windows = windowed(log, recipe)
+    scaling = scaling or Scaling.fitted(windows.values, *recipe.range, recipe.quantiles)
+    needed = scaling.nodes(windows.values)
+    stretches = np.split(needed, np.flatnonzero(np.diff(windows.runs)) + 1)
+    counts = np.concatenate([steadied(stretch, recipe.rounding, recipe.hysteresis) for stretch in stretches])
+    return NodeCounts(counts, windows.starts, windows.runs, origin_of(log.source, log.holds, recipe, scaling))
+
+
+def origin_of(source: str, holds: str, recipe: Recipe, scaling: Scaling | None) -> dict[str, Any]:
+    """What a matrix says of where it comes from, on Spark and here."""
+    scaled = {} if scaling is None else {"scaling": scaling.to_dict()}
+    return {"source": source, "holds": holds, **recipe.to_dict(), **scaled}
+
+
+def _counted(log: Log, recipe: Recipe) -> NodeCounts:
+    origin = origin_of(log.source, log.holds, recipe, None)
+    if recipe.window_seconds is None:
+        times, values = once(log, recipe.duplicates)
+        return NodeCounts(values.astype(np.int64), times.view("datetime64[us]"), None, origin)
+    windows: Windows = windowed(log, recipe)
+    return NodeCounts(windows.values.astype(np.int64), windows.starts, windows.runs, origin)
+
+
+def _whole(nodes: Sequence[int] | Ints) -> Ints:
+    try:
+        given = np.asarray(nodes, np.float64)
+    except (TypeError, ValueError) as cause:
+        raise InvalidLog(f"node counts are not numbers: {cause}. Give whole numbers of at least 1.") from cause
+    if given.ndim != 1 or not given.size:
+        raise InvalidLog("there are no node counts. Give them in a row, at least two different ones.")
+    if (bad := ~(np.isfinite(given) & (given >= 1) & (given == np.floor(given)))).any():
+        place = int(np.argmax(bad))
+        raise InvalidLog(f"node count {place + 1} is {given[place]:g}. Give whole numbers of at least 1.")
+    counts = given.astype(np.int64)
+    counts.setflags(write=False)
+    return counts

@@ -1,0 +1,1 @@
+"""Value tables: projected costs in the store, as the planner loads them."""
