@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration soak clean
+.PHONY: help install java minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench-runtime: $(INSTALLED) java minio-binary ## rows a second and triggers, nex
 
 bench-migration: $(INSTALLED) java ## what a stream notices of a migration in every mode, next to Spark's own way
 	$(BIN)/python -m benchmarks.migration
+
+bench-pmc: $(INSTALLED) java ## how long projected migration costs take through Spark
+	$(BIN)/python -m benchmarks.projecting
 
 soak: $(INSTALLED) java ## half an hour of steady load: does anything grow?
 	$(BIN)/python -m benchmarks.soak

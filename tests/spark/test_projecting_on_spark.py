@@ -1,0 +1,128 @@
+"""Projections on a real Spark: the same values, however the work is shared out, and whoever is killed on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from operator import floordiv
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import mdp
+from mdp.approximate import train
+from mdp.exact import project_exactly
+from mdp.learning.saving import save
+from mdp.process import DecisionProcess
+from mdp.projecting import Place
+from mdp.shelf import StoreShelf
+from mdp.spark.workers import OnSpark
+from migration import Workload
+from storage import Secret
+from tests.mdp.instances import skewed, walk
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+SECRET = Secret.of("a secret of this test")
+PROCESS = DecisionProcess(skewed(24, seed=3), walk(4, 7), tau=0.4)
+
+
+def test_executors_come_to_the_values_of_one_process_however_many_tasks_there_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdp.exact.blocks.BLOCK_STATES", 500)
+    here = project_exactly(PROCESS)
+    for tasks in (1, 5):
+        monkeypatch.setattr("mdp.spark.workers._TASKS_PER_CORE", tasks)
+        shelf = StoreShelf(tmp_path.as_uri(), f"by-{tasks}", SECRET)
+        there = project_exactly(PROCESS, workers=OnSpark(spark), shelf=shelf)
+        assert there.sweeps == here.sweeps
+        assert all((there.values[nodes] == here.values[nodes]).all() for nodes in PROCESS.nodes)
+
+
+def test_training_on_executors_gives_the_values_of_one_process(spark: SparkSession) -> None:
+    here, there = (
+        train(PROCESS, rounds=2, samples=60, sequences=6, workers=workers) for workers in (None, OnSpark(spark))
+    )
+
+    boundaries = (0, 4, 9, 15, 20, 24)
+    assert there.value(boundaries) == here.value(boundaries)
+
+
+def test_an_error_in_an_executor_reaches_the_caller(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match="division by zero"):
+        OnSpark(spark).map(partial(floordiv, 1), [1, 0])
+    assert OnSpark(spark).map(partial(floordiv, 7), [2, 3]) == [3, 2]
+    assert OnSpark(spark).map(partial(floordiv, 7), []) == []
+
+
+def test_a_submitted_job_that_is_killed_goes_on_and_saves_its_table(tmp_path: Path) -> None:
+    """By spark-submit, as on any cluster; killed with all its processes in the middle of a sweep."""
+    store, environment = (tmp_path / "store").as_uri(), {**os.environ, "ELASTIC_SECRET": "a secret of this test"}
+    (tmp_path / "workload.json").write_text(Workload.uniform(48).to_json())
+    save(walk(6, 10), tmp_path / "matrix.json")
+    command = [
+        *(str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"),
+        *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"),
+        *(str(ROOT / "mdp/spark/project_job.py"), "--matrix", str(tmp_path / "matrix.json")),
+        *("--workload", str(tmp_path / "workload.json"), "--store", store, "--name", "submitted", "--error", "0.004"),
+    ]
+    environment |= {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    killed = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603
+    try:
+        _wait_for_blocks(tmp_path / "store" / "projections" / "submitted")
+    finally:
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+    finished = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True, timeout=300)  # noqa: S603
+
+    assert finished.returncode == 0, finished.stderr[-2000:]
+    assert "saved as tables/submitted.table" in finished.stdout
+    whole = mdp.project(Workload.uniform(48), walk(6, 10), error=0.004)
+    loaded = mdp.ValueTable.load(store, "submitted", secret=SECRET)
+    for boundaries in [(0, 8, 16, 24, 32, 40, 48), (0, 7, 14, 21, 28, 35, 42, 48)]:
+        assert loaded.value(boundaries) == whole.value(boundaries)
+    assert not list((tmp_path / "store" / "projections").rglob("*.arrays"))
+
+
+def _wait_for_blocks(folder: Path) -> None:
+    """Until some blocks of a sweep after the first are there."""
+    deadline = time.monotonic() + 120
+    while len([path for path in folder.glob("sweep-[1-9]*/*") if path.name != "input.arrays"]) < 2:
+        assert time.monotonic() < deadline, sorted(folder.rglob("*"))
+        time.sleep(0.02)
+
+
+def test_the_command_line_projects_on_spark_and_a_plan_uses_the_table(tmp_path: Path) -> None:
+    store = (tmp_path / "store").as_uri()
+    save(walk(3, 5), tmp_path / "matrix.json")
+    arguments = ["--matrix", str(tmp_path / "matrix.json"), "--tasks", "24", "--store", store, "--name", "by-command"]
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "elastic", "project", *arguments, "--master", "local[2]", "--json"],
+        env={**os.environ, "ELASTIC_SECRET": "a secret of this test"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    facts = json.loads(done.stdout)
+    assert facts["kind"] == "exact"
+    assert facts["error"] <= 0.002
+    table = mdp.ValueTable.load(store, "by-command", secret=SECRET)
+    assert table.value((0, 6, 12, 18, 24)) > 0
+
+
+def test_a_master_that_is_not_local_needs_a_place() -> None:
+    class Elsewhere:
+        class sparkContext:  # noqa: N801 - Spark's name
+            master = "spark://somewhere:7077"
+
+    with pytest.raises(mdp.InvalidProjection, match="Name a place"):
+        mdp.project(Workload.uniform(8), walk(2, 3), spark=Elsewhere())  # type: ignore[arg-type]
+    assert Place("file:///x", "y", SECRET).settings == {}
