@@ -1,5 +1,6 @@
 """Scaling a running job on a real Spark: nodes come and go, and every row counts once."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import elastic
+import mdp
 import storage
 from elastic import errors
 from elastic.control import Journal
 from elastic.operators import Context, Operator, State
+from elastic.secret import application_secret
+from mdp import InvalidTable, TransitionMatrix
+from mdp.learning.journal import newest_workload
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
@@ -47,6 +52,28 @@ def test_a_job_scales_out_and_in_while_rows_arrive_and_counts_are_exact(spark: S
     assert {row["key"]: row["count"] for row in job.state_table().collect()} == dict(enumerate(wanted.tolist()))
     outcomes = [(record["mode"], record["outcome"]) for record in journal if record["kind"] == "ended"]
     assert outcomes == [(mode, "done") for mode in ("progressive", "progressive", "live", "suspend")]
+
+
+def test_a_job_plans_with_the_value_table_in_its_store(spark: SparkSession, tmp_path: Path) -> None:
+    """From its journal: the workload of its latest migration, and what migrations of that job are like."""
+    feed, store = Feed(spark, tmp_path / "input"), (tmp_path / "store").as_uri()
+    matrix = TransitionMatrix([2, 3, 4], [[0, 0.8, 0.2], [0.5, 0, 0.5], [0.2, 0.8, 0]])
+    with start(feed.frame(), tmp_path / "store", tasks=16) as job:
+        feed.send_keys(*map(str, range(200)))
+        job.process_all_available()
+        with pytest.raises(InvalidTable, match="no value table 'foreseen'"):
+            job.plan(3, strategy="mtm", value="foreseen")
+        assert job.scale(3, relax=True, tau=1.0).wait(120)
+        measured = newest_workload(store, "counts")
+        assert measured.tasks == job.workload().tasks == 16
+        table = mdp.project(measured, matrix, tau=1.0, relax=True)
+        table.save(store, "foreseen", secret=application_secret(None, os.environ))
+        dry = job.plan(4, strategy="mtm", value="foreseen", tau=1.0, relax=True)
+        assert dry.strategy == "mtm"
+        migration = job.scale(4, strategy="mtm", value="foreseen", tau=1.0, relax=True)
+        assert migration.wait(120)
+        assert len(job.assignment().nodes) == 4
+        assert job.state("7") == 1
 
 
 def test_a_job_that_is_stopped_settles_the_migration_under_way(spark: SparkSession, tmp_path: Path) -> None:
