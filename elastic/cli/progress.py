@@ -41,7 +41,7 @@ class ProjectionProgress:
             self._console.print(report.text)
         elif isinstance(report, Sweep):
             proven = "" if report.error is None else f", error {report.error:.2%} so far, {report.goal:.2%} asked for"
-            self._show(f"sweep {report.sweep}{proven}", report.done, report.states)
+            self._show(f"sweep {report.sweep}{proven}", report.done, report.blocks)
         else:
             self._show("training", report.round, report.rounds)
 

@@ -25,18 +25,18 @@ from mdp.process import DecisionProcess
 from mdp.shelf import MemoryShelf, Shelf
 from mdp.workers import Here, Workers
 
-DEFAULT_ERROR = 0.002  # of all state: a tenth of what a migration typically gains by foresight
+DEFAULT_ERROR = 0.002  # of all state, for the worst of all partitions; those that plans choose are far nearer
 MOST_SWEEPS = 60
 _TOLERATED = 0.25  # of the error that is asked for may be due to choices that are not quite the best
 _TOLERATED_EARLY = 0.02  # of the error so far: choices need not be much better than the values they are made by
 
 
 class Progress(NamedTuple):
-    """How far a projection is. `error` is what the latest sweep proved, a share of all state; None before that."""
+    """How many blocks of a sweep are done. `error` is what the sweep before proved, a share of all state, or None."""
 
     sweep: int
     done: int
-    states: int
+    blocks: int
     error: float | None
     goal: float
     seconds: float
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
     @property
     def seconds_left(self) -> float | None:
         """Of this sweep."""
-        return self.seconds * (self.states - self.done) / self.done if self.done else None
+        return self.seconds * (self.blocks - self.done) / self.done if self.done else None
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ def _improve(
     told: Callable[[int, int, float], None],
 ) -> None:
     missing = checkpoint.missing(number, blocks)
-    states, done = len(blocks), len(blocks) - len(missing)
+    done = len(blocks) - len(missing)
     began = time.monotonic()
-    told(done, states, 0.0)
+    told(done, len(blocks), 0.0)
     workers.map(
         partial(improve_block, sweep, shelf, number),
         missing,
-        lambda count: told(done + count, states, time.monotonic() - began),
+        lambda count: told(done + count, len(blocks), time.monotonic() - began),
     )
 
 
@@ -170,10 +170,10 @@ def _told(
     proven: float | None,
     goal: float,
     done: int,
-    states: int,
+    blocks: int,
     seconds: float,
 ) -> None:
-    progress(Progress(number + 1, done, states, proven, goal, seconds))
+    progress(Progress(number + 1, done, blocks, proven, goal, seconds))
 
 
 def _whole(shelf: Shelf, number: int, blocks: Sequence[Block]) -> dict[int, Choices]:

@@ -57,7 +57,7 @@ def _print(report: Notice | Sweep | Round) -> None:
         print(report.text, flush=True)
     elif isinstance(report, Round):
         print(f"round {report.round} of {report.rounds}, {report.seconds:.1f} s", flush=True)
-    elif report.done == report.states:
+    elif report.done == report.blocks:
         proven = "nothing proven yet" if report.error is None else f"error {report.error:.2%} before it"
         print(f"sweep {report.sweep} done, {report.seconds:.1f} s, {proven}", flush=True)
 
