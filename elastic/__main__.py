@@ -22,6 +22,7 @@ def _version_text() -> str:
 COMMANDS: Mapping[str, str] = {
     "learn": "elastic.cli.learn",
     "project": "elastic.cli.project",
+    "doctor": "elastic.cli.doctor",
 }
 
 

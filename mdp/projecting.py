@@ -152,7 +152,7 @@ def _shelf(spark: "SparkSession | None", place: Place | None) -> Iterator[Shelf]
         yield StoreShelf(place.store, f"projections/{place.name}", place.secret, place.settings)
     elif spark is None:
         yield MemoryShelf()
-    elif spark.sparkContext.master.startswith("local"):
+    elif (spark.sparkContext.master or "").startswith("local"):
         with tempfile.TemporaryDirectory(prefix="projection-") as folder:
             yield StoreShelf(Path(folder).as_uri(), "projection", Secret.of(secrets.token_hex()))
     else:

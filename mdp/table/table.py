@@ -79,7 +79,7 @@ class ValueTable:
         """Sign it and put it into the store; its key there."""
         arrays, facts = self.contents.to_parts()
         process = self.process
-        meta = {
+        meta: dict[str, Any] = {
             "format": FORMAT,
             "kind": self.kind,
             "matrix": process.matrix.to_dict(),
