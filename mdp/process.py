@@ -62,6 +62,14 @@ class DecisionProcess:
     def tasks(self) -> int:
         return self.workload.tasks
 
+    def successors(self, nodes: int) -> list[int]:
+        """The node counts that may follow and need a decision.
+
+        n nodes that stay n are no decision: cost is a metric and |C[P] - C[Q]| <= cost(P, Q), so staying is best.
+        """
+        row = self.matrix.probabilities[self.matrix.index(nodes)]
+        return [after for after, chance in zip(self.nodes, row, strict=True) if chance > 0 and after != nodes]
+
     def cap(self, nodes: int) -> float:
         """What the balance asks for, before it is relaxed."""
         return balance.cap(self.workload, nodes, self.tau)

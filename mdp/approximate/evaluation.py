@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mdp.approximate.fitting import Fit
-from mdp.approximate.foresight import Foresight, successors
+from mdp.approximate.foresight import Foresight
 from mdp.kernels.paths import Floats, Ints
 from mdp.process import DecisionProcess
 from mdp.workers import Workers
@@ -28,7 +28,7 @@ class Decisions(NamedTuple):
 
 def decided(foresight: Foresight, rows: Mapping[int, Ints], workers: Workers) -> list[Decisions]:
     """One dynamic program for every row of boundaries and every successor count."""
-    pairs = [(nodes, after) for nodes in rows for after in successors(foresight.process, nodes)]
+    pairs = [(nodes, after) for nodes in rows for after in foresight.process.successors(nodes)]
     found = workers.map(partial(_solved, foresight), [(rows[nodes], after) for nodes, after in pairs])
     return [Decisions(*pair, *answer) for pair, answer in zip(pairs, found, strict=True)]
 

@@ -62,7 +62,7 @@ class Foresight:
         That n nodes stay n costs nothing now and leads to the same partition: solved for its value.
         """
         matrix, expected = self.process.matrix, np.zeros(len(sources))
-        for after in successors(self.process, nodes):
+        for after in self.process.successors(nodes):
             expected += matrix.probability(nodes, after) * self.least(sources, after)
         return expected / (1 - self.process.gamma * matrix.probability(nodes, nodes))
 
@@ -84,12 +84,6 @@ class Foresight:
         interval = self.process.gamma * terms.interval
         interval.setflags(write=False)
         return boundary, interval
-
-
-def successors(process: DecisionProcess, nodes: int) -> list[int]:
-    """The node counts that may follow and need a decision: all that the matrix gives a chance, but n itself."""
-    row = process.matrix.probabilities[process.matrix.index(nodes)]
-    return [after for after, chance in zip(process.nodes, row, strict=True) if chance > 0 and after != nodes]
 
 
 def _rows(sources: Ints) -> Ints:

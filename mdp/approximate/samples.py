@@ -1,30 +1,55 @@
-"""Partitions to learn from: where the policy of now leads, and all others alike."""
+"""Partitions to learn from: where policies pass, what they could choose instead, and all others alike."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from math import isqrt
 
 import numpy as np
 
+from mdp.approximate.foresight import Foresight, successors
 from mdp.kernels.additive import uniform_paths
 from mdp.kernels.paths import Ints
 from mdp.process import DecisionProcess
+from mdp.workers import Workers
 from migration.kernels.shared import band
 from migration.planning.partitions import all_partitions, count_partitions
 
-MOST_VISITED = 0.7  # of the samples: the others show what the policy does not
+NEARBY = 6  # targets kept of every decision that is looked at
+DECISIONS = 150  # partitions a node count whose decisions are looked at
+LEAST_STATIONS = 30  # where policies hardly ever pass
+MOST_PAIRS = 25_000_000  # of stations whose costs are kept: 200 MB
 
 
-def samples_of(
-    process: DecisionProcess, visited: Mapping[int, Sequence[Ints]], samples: int, rng: np.random.Generator
+def most_stations(process: DecisionProcess) -> int:
+    """So many a node count that the costs of all pairs can be kept."""
+    pairs = sum(len(successors(process, nodes)) for nodes in process.nodes)
+    return isqrt(MOST_PAIRS // max(pairs, 1))
+
+
+def stations_of(
+    foresight: Foresight,
+    visited: Mapping[int, Sequence[Ints]],
+    most: int,
+    rng: np.random.Generator,
+    workers: Workers,
 ) -> dict[int, Ints]:
-    """Rows of boundaries by node count: all balanced partitions if these are few, else some visited, some uniform."""
+    """Rows of boundaries by node count: all balanced partitions if they are at most `most`.
+
+    Else those that were visited most, then the best targets of decisions on the way, those that are chosen nearly.
+    """
+    process = foresight.process
+    seen = {nodes: _most_frequent(visited[nodes], nodes) for nodes in process.nodes}
+    pairs = [(nodes, after) for nodes in process.nodes for after in successors(process, nodes)]
+    nearby = workers.map(partial(_promising, foresight), [(seen[nodes][:DECISIONS], after) for nodes, after in pairs])
     found = {}
     for nodes in process.nodes:
-        if count_partitions(process.first[nodes], nodes) <= samples:
+        if count_partitions(process.first[nodes], nodes) <= most:
             found[nodes] = all_partitions(process.first[nodes], nodes)
             continue
-        seen = np.unique(np.array(visited[nodes], np.int64).reshape(-1, nodes + 1), axis=0)
-        some = rng.permutation(seen)[: int(MOST_VISITED * samples)]
-        found[nodes] = np.concatenate((some, uniform_partitions(process, nodes, samples - len(some), rng)))
+        targets = [rows for (_, after), rows in zip(pairs, nearby, strict=True) if after == nodes]
+        near = rng.permutation(np.concatenate([np.empty((0, nodes + 1), np.int64), *targets]))
+        rest = uniform_partitions(process, nodes, LEAST_STATIONS, rng)[len(seen[nodes]) + len(near) :]
+        found[nodes] = _distinct(np.concatenate((seen[nodes], near, rest)))[:most]
     return found
 
 
@@ -34,3 +59,20 @@ def uniform_partitions(process: DecisionProcess, nodes: int, count: int, rng: np
     low, high = band(first, nodes, False)
     furthest = np.searchsorted(first, np.arange(len(first)), side="right") - 1
     return uniform_paths(low, high, furthest, rng.random((count, nodes)))
+
+
+def _promising(foresight: Foresight, question: tuple[Ints, int]) -> Ints:
+    rows, after = question
+    targets = [foresight.promising(row, after, NEARBY)[0] for row in rows]
+    return np.concatenate([np.empty((0, after + 1), np.int64), *targets])
+
+
+def _most_frequent(rows: Sequence[Ints], nodes: int) -> Ints:
+    distinct, counts = np.unique(np.array(rows, np.int64).reshape(-1, nodes + 1), axis=0, return_counts=True)
+    return np.ascontiguousarray(distinct[np.argsort(-counts, kind="stable")])
+
+
+def _distinct(rows: Ints) -> Ints:
+    """Every row once, where it comes first."""
+    _, places = np.unique(rows, axis=0, return_index=True)
+    return np.ascontiguousarray(rows[np.sort(places)])

@@ -51,11 +51,12 @@ def train(
 ) -> AdditiveProjection:
     """V_n(P) = v0_n + sum of boundary terms + sum of interval terms, one set a node count.
 
-    It begins with the policy of `ssm`. In every round partitions are sampled from where the policy came and from all
-    others; what it costs in the long run is fitted; the policy of the next round looks one step ahead with that and is
-    walked along `sequences` of node counts, always the same ones. The values whose policy moved least are kept, and
-    compared with `ssm` on sequences that training did not see. No error is proven. The same seed gives the same values,
-    whoever the workers are. O(rounds * samples * sum over pairs n, n' of the planner's dynamic program).
+    Fitted policy iteration. It begins with the policy of `ssm`. In every round a policy is walked along `sequences` of
+    node counts, always the same ones; the partitions it passes and nearly passes become stations, whose values are
+    solved for; V is fitted to these, and to `samples` of all partitions with what stations say of them; the policy of
+    the next round looks two steps ahead with V. The V whose policies moved least is kept, and compared with `ssm` on
+    sequences that training did not see. No error is proven. The same seed gives the same values, whoever the workers
+    are. A round is O(stations^2 * n), whatever the number of tasks, and the dynamic programs of the walk.
     """
     if terms not in TERMS:
         raise InvalidProjection(f"terms are {terms!r}. Use one of {', '.join(TERMS)}.")
@@ -66,15 +67,17 @@ def train(
     began, workers = time.monotonic(), workers or Here()
     rng = np.random.default_rng(seed)
     drawn = [draw_node_counts(process.matrix, MIGRATIONS, rng) for _ in range(sequences)]
-    visited, _ = _walked(Foresight(process), drawn, workers)
-    policy, tried = Foresight(process), list[tuple[float, AdditiveValue]]()
+    foresight = Foresight(process)
+    visited, _ = _walked(foresight, foresight, drawn, workers)
+    tried: list[tuple[float, AdditiveValue]] = []
     for number in range(1, rounds + 1):
-        rows = samples_of(process, visited, samples, rng)
-        additive = evaluated(process, rows, decided(policy, rows, workers), terms)
-        policy = Foresight(process, additive)
-        visited, moved = _walked(policy, drawn, workers)
-        tried.append((moved, additive))
-        progress(Progress(number, rounds, moved, time.monotonic() - began))
+        stations = Stations.of(process, stations_of(foresight, visited, most_stations(process), rng, workers))
+        uniform = {nodes: uniform_partitions(process, nodes, samples, rng) for nodes in process.nodes}
+        additive = _fitted(stations, uniform, terms, workers)
+        foresight = Foresight(process, additive)
+        visited, moved = _walked(foresight, Lookahead(process, additive), drawn, workers)
+        tried.append((float(moved.sum()), additive))
+        progress(Progress(number, rounds, float(moved[1]), time.monotonic() - began))
     best = min(tried, key=lambda one: one[0])[1]
     policies: dict[str, Policy] = {
         SSM: Foresight(process),
@@ -87,18 +90,22 @@ def train(
     return AdditiveProjection(process, best, terms, measured)
 
 
+def _fitted(stations: Stations, others: Mapping[int, Ints], terms: str, workers: Workers) -> AdditiveValue:
+    """V near the values of stations, and near what these say of other partitions."""
+    process, counts = stations.process, stations.process.nodes
+    said = workers.map(partial(_expected, stations), [(others[nodes], nodes) for nodes in counts])
+    by_nodes = {}
+    for nodes, values in zip(counts, said, strict=True):
+        fit = Fit(np.concatenate((stations.rows[nodes], others[nodes])), process.tasks, terms, RIDGE)
+        by_nodes[nodes] = fit.as_terms(*fit.solve(np.concatenate((stations.values[nodes], values))))
+    return AdditiveValue(by_nodes, process.gamma)
+
+
+def _expected(stations: Stations, question: tuple[Ints, int]) -> Floats:
+    return stations.expected(*question)
+
+
 def _walked(
-    policy: Foresight, sequences: Sequence[Sequence[int]], workers: Workers
-) -> tuple[dict[int, list[Ints]], float]:
-    """Every partition visited, by node count, and the mean share of all state moved by a migration."""
-    visited: dict[int, list[Ints]] = {nodes: [] for nodes in policy.process.nodes}
-    moved = []
-    for steps in workers.map(partial(_walk, policy), sequences):
-        for boundaries, state in steps:
-            visited[len(boundaries) - 1].append(boundaries)
-            moved.append(state)
-    return visited, float(np.mean(moved)) / (policy.process.workload.total_state or 1.0)
-
-
-def _walk(policy: Foresight, node_counts: Sequence[int]) -> list[tuple[Ints, float]]:
-    return list(walk(policy.process, policy, node_counts))
+    one_step: Policy, two_steps: Policy, sequences: Sequence[Sequence[int]], workers: Workers
+) -> tuple[dict[int, list[Ints]], Floats]:
+    """Every partition that the second policy visited, by node count, and the mean share of all state both moved."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mdp.exact.sweep import Choices, successors
+from mdp.exact.sweep import Choices
 from mdp.kernels.evaluate import mark, settle
 from mdp.kernels.paths import Floats, Ints
 from mdp.process import DecisionProcess
@@ -52,7 +52,7 @@ def evaluated(
     chosen = np.zeros(len(flat), np.bool_)
     parts = {}
     for nodes, found in choices.items():
-        counts = successors(process, nodes)
+        counts = process.successors(nodes)
         starts: Ints = np.array([begin[after] for after in counts], np.int64)
         weight = process.gamma * np.array([process.matrix.probability(nodes, after) for after in counts])
         scale = 1 / (1 - process.gamma * process.matrix.probability(nodes, nodes))

@@ -18,7 +18,7 @@ from mdp.process import DecisionProcess
 
 @dataclass(frozen=True)
 class Choices:
-    """What a block chose: a row of targets for every successor count, as `successors` lists them.
+    """What a block chose: a row of targets for every successor count, as `DecisionProcess.successors` lists them.
 
     `others[s, i]` is the most that any target but the chosen one could score, a proof that outlives the sweep. `base`
     is the expected cost of the next migration; `upper` and `lower` enclose the expectation of cost + gamma * value over
@@ -56,15 +56,6 @@ class Choices:
         return cls(**{name: arrays[name] for name in cls.names()})
 
 
-def successors(process: DecisionProcess, nodes: int) -> list[int]:
-    """The node counts that may follow and need a decision.
-
-    n nodes that stay n are no decision: cost is a metric and |C[P] - C[Q]| <= cost(P, Q), so staying is best.
-    """
-    row = process.matrix.probabilities[process.matrix.index(nodes)]
-    return [after for after, chance in zip(process.nodes, row, strict=True) if chance > 0 and after != nodes]
-
-
 @dataclass(frozen=True)
 class Sweep:
     """All that improving a block needs to know. Values, guides and falls are by node count.
@@ -94,7 +85,7 @@ class Sweep:
         """The best targets of a block, given its choices of the sweep before, if any; and the minima solved."""
         process, gamma = self.process, self.process.gamma
         state, total = process.workload.state_prefix, process.workload.total_state
-        counts = successors(process, block.nodes)
+        counts = process.successors(block.nodes)
         known = before or Choices.unknown(len(counts), block.states)
         target, others = known.target.copy(), known.others.copy()
         base, upper, lower = (np.zeros(block.states) for _ in range(3))

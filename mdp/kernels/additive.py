@@ -42,6 +42,16 @@ def best_scores(
 
 
 @compiled
+def all_costs(state: Floats, old: Ints, new: Ints) -> Floats:
+    """cost(P, P') for every row of `old` and every row of `new`."""
+    costs = np.empty((len(old), len(new)))
+    for row in range(len(old)):
+        for column in range(len(new)):
+            costs[row, column] = state[-1] - stay(state, old[row], new[column])
+    return costs
+
+
+@compiled
 def with_interval_in_front(
     state: Floats, old: Ints, chunk: int, a: int, x: int, may: float, may_not: float
 ) -> tuple[float, float]:
