@@ -20,9 +20,19 @@ def _version_text() -> str:
 
 # A command is imported when it is used: some bring a compiler, Spark or charts with them.
 COMMANDS: Mapping[str, str] = {
-    "learn": "elastic.cli.learn",
-    "project": "elastic.cli.project",
-    "doctor": "elastic.cli.doctor",
+    "run": "elastic.cli.run:command",
+    "status": "elastic.cli.watching:status",
+    "watch": "elastic.cli.watching:watch",
+    "plan": "elastic.cli.scaling:plan",
+    "scale": "elastic.cli.scaling:scale",
+    "rebalance": "elastic.cli.scaling:rebalance",
+    "pause": "elastic.cli.scaling:pause",
+    "resume": "elastic.cli.scaling:resume",
+    "cancel": "elastic.cli.scaling:cancel",
+    "journal": "elastic.cli.watching:journal",
+    "learn": "elastic.cli.learn:command",
+    "project": "elastic.cli.project:command",
+    "doctor": "elastic.cli.doctor:command",
 }
 
 
@@ -33,7 +43,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[name]).command
+        module, _, attribute = COMMANDS[name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
         return command
 
 

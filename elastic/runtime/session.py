@@ -1,13 +1,18 @@
-"""A local Spark session with room for nodes, for examples, tests and first steps."""
+"""Spark sessions that suit jobs: a local one with room for nodes, or one on a cluster."""
 
 import os
 import sys
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
 # Spark's own default writes checkpoints through a slow path; this one is as safe on a local disk and 60 ms faster.
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _SENDERS = 4  # task slots beside the nodes
+_WORKERS = {
+    "spark.python.daemon.module": "elastic.runtime.daemon",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
 
 
 def local_session(nodes: int = 4, *, spare_nodes: int = 4, **options: str) -> SparkSession:
@@ -17,16 +22,25 @@ def local_session(nodes: int = 4, *, spare_nodes: int = 4, **options: str) -> Sp
     """
     # Spark starts its Python processes by this name; without it they would be another Python than this one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(f"local[{nodes + spare_nodes + _SENDERS}]").appName("spark-elastic")
-    defaults = {
+    loopback = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
-        "spark.python.daemon.module": "elastic.runtime.daemon",
-        "spark.python.unix.domain.socket.enabled": "true",
     }
-    for name, value in {**defaults, **{key.replace("_", "."): value for key, value in options.items()}}.items():
+    return _session(f"local[{nodes + spare_nodes + _SENDERS}]", loopback, options)
+
+
+def cluster_session(master: str, **options: str) -> SparkSession:
+    """Spark at `master`; nodes find a warm Python there, if the executors have this package."""
+    return _session(master, {}, options)
+
+
+def _session(master: str, defaults: Mapping[str, str], options: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName("spark-elastic")
+    for name, value in {**_WORKERS, **defaults}.items():
         builder = builder.config(name, value)
+    for key, value in options.items():
+        builder = builder.config(key.replace("_", "."), value)
     return builder.getOrCreate()

@@ -27,8 +27,8 @@ from mdp.workers import Here, Workers
 
 DEFAULT_ERROR = 0.002  # of all state, for the worst of all partitions; those that plans choose are far nearer
 MOST_SWEEPS = 60
-_TOLERATED = 0.25  # of the error that is asked for may be due to choices that are not quite the best
-_TOLERATED_EARLY = 0.02  # of the error so far: choices need not be much better than the values they are made by
+_TOLERATED = 0.25  # of the error that is asked for: the most by which a choice may miss the best one
+_TOLERATED_EARLY = 0.1  # of the error so far: choices need not be much better than the values they are made by
 
 
 class Progress(NamedTuple):
@@ -120,7 +120,12 @@ def _first_sweep(
     terms = start or {nodes: np.zeros(lattice.edges) for nodes, lattice in lattices.items()}
     values = {nodes: sums_of(lattice, terms[nodes]) for nodes, lattice in lattices.items()}
     guides = {nodes: Guide.exactly(terms[nodes]) for nodes in lattices}
-    return Sweep(process, values, guides, dict.fromkeys(lattices, 0.0), goal * _TOLERATED)
+    return Sweep(process, values, guides, dict.fromkeys(lattices, 0.0), _tolerated(process, goal))
+
+
+def _tolerated(process: DecisionProcess, goal: float) -> float:
+    """What choices miss adds up over all steps to come: with 1 - gamma of the goal, to at most half of it."""
+    return goal * min(_TOLERATED, 1 - process.gamma)
 
 
 def _next_sweep(
@@ -134,7 +139,8 @@ def _next_sweep(
     values = evaluated(process, last.values, choices)
     guides = {nodes: Guide.fitted(lattices[nodes], values[nodes]) for nodes in lattices}
     fallen = {nodes: float((last.values[nodes] - values[nodes]).max()) for nodes in lattices}
-    return Sweep(process, values, guides, fallen, max(goal * _TOLERATED, error * _TOLERATED_EARLY))
+    tolerance = max(_tolerated(process, goal), _TOLERATED_EARLY * (1 - process.gamma) * error)
+    return Sweep(process, values, guides, fallen, tolerance)
 
 
 def improve_block(sweep: Sweep, shelf: Shelf, number: int, block: Block) -> int:

@@ -55,6 +55,13 @@ def test_the_proven_error_is_never_exceeded(process: DecisionProcess) -> None:
         assert disagreement(found) <= found.relative_error + 1e-9
 
 
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.95, 0.99])
+def test_it_ends_for_every_discount(gamma: float) -> None:
+    process = DecisionProcess(skewed(24, seed=11), walk(4, 7), tau=0.3, gamma=gamma)
+
+    assert project_exactly(process, error=0.01).relative_error <= 0.01
+
+
 def test_a_start_changes_the_way_and_not_the_values() -> None:
     process = DecisionProcess(skewed(14, seed=3), walk(2, 5), tau=0.4)
     rng = np.random.default_rng(1)

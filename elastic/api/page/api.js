@@ -1,0 +1,64 @@
+// Talking to the server. The token lives in this module's memory and nowhere else.
+
+import { byId } from "./dom.js";
+
+let token = null;
+
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document?.detail ?? `The server answered with ${status}.`);
+    this.status = status;
+    this.type = document?.type ?? "";
+  }
+}
+
+const parsed = async (response) => {
+  const document = await response.json().catch(() => null);
+  if (!response.ok) throw new Problem(response.status, document);
+  return document;
+};
+
+export const get = async (path) => parsed(await fetch(`/api/v1${path}`));
+
+const send = (path, body) =>
+  fetch(`/api/v1${path}`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+
+// Asks for the token as often as it is wrong; null if the reader gives up.
+export const post = async (path, body = {}) => {
+  let wrong = false;
+  while (token !== null || (await askForToken(wrong))) {
+    const response = await send(path, body);
+    if (response.status !== 401) return parsed(response);
+    token = null;
+    wrong = true;
+  }
+  return null;
+};
+
+const askForToken = (wrong) =>
+  new Promise((resolve) => {
+    const dialog = byId("token-dialog");
+    const field = byId("token");
+    const end = (given) => {
+      token = given;
+      field.value = "";
+      dialog.close();
+      resolve(given !== null);
+    };
+    byId("token-wrong").hidden = !wrong;
+    byId("token-form").onsubmit = (event) => {
+      event.preventDefault();
+      end(field.value.trim());
+    };
+    byId("token-cancel").onclick = () => end(null);
+    dialog.oncancel = (event) => {
+      event.preventDefault();
+      end(null);
+    };
+    dialog.showModal();
+    field.focus();
+  });

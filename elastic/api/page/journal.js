@@ -1,0 +1,58 @@
+// The journal: what was decided about the job and what came of it.
+
+import { get } from "./api.js";
+import { byId, html } from "./dom.js";
+import { bytes, day, seconds, share } from "./format.js";
+
+const PAGE = 25;
+
+const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+
+const TOLD = {
+  began: (record) => {
+    const [from, to] = [record.plan.current.nodes.length, record.plan.target.nodes.length];
+    const moves = `${plural(record.plan.moves.length, "task")}, ${bytes(record.plan.cost)}`;
+    return `${from} → ${to} nodes by ${record.plan.strategy}, ${record.mode}, ${record.transfer}: to move ${moves}`;
+  },
+  ended: (record) =>
+    `${record.outcome} after ${seconds(record.seconds)}: ${record.nodes_before} → ${record.nodes_after} nodes, ` +
+    `${plural(record.tasks_moved, "task")}, ${bytes(record.state_bytes)}${record.error ? `: ${record.error}` : ""}`,
+  decided: (record) => `${record.nodes} → ${record.target} nodes: ${record.reason}`,
+  recommended: (record) => `${record.nodes} → ${record.target} nodes: ${record.reason} (${share(record.mean_utilisation)} busy)`,
+};
+
+let records = [];
+let older = null;
+let job = null; // asked for
+let shown = null;
+
+export const loadJournal = async (name) => {
+  job = name;
+  const page = await get(`/jobs/${encodeURIComponent(name)}/journal?limit=${PAGE}`);
+  const same = shown === name && records[0]?.number === page.records[0]?.number && records.length;
+  if (job !== name || same) return; // older pages that a reader has opened stay open
+  [records, older, shown] = [page.records, page.before, name];
+  draw();
+};
+
+const loadOlder = async () => {
+  const page = await get(`/jobs/${encodeURIComponent(job)}/journal?limit=${PAGE}&before=${older}`);
+  records.push(...page.records);
+  older = page.before;
+  draw();
+};
+
+const draw = () => {
+  if (!records.length) {
+    byId("journal").replaceChildren(html("p", { class: "note" }, "Nothing has been decided yet."));
+    return;
+  }
+  const rows = records.map((record) =>
+    html("tr", { "data-kind": record.kind },
+      html("td", {}, record.number), html("td", { class: "when" }, day(record.at_ms)), html("td", {}, record.kind),
+      html("td", {}, TOLD[record.kind]?.(record) ?? record.error ?? "")));
+  const head = html("tr", {}, ...["", "when", "what", ""].map((title) => html("th", { scope: "col" }, title)));
+  const table = html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows));
+  const more = older ? html("button", { type: "button", id: "older", class: "quiet", onclick: loadOlder }, "Older") : null;
+  byId("journal").replaceChildren(html("div", { class: "scroll", tabindex: 0 }, table), more ?? "");
+};

@@ -1,0 +1,82 @@
+// The migration under way, or the last one: what has moved, what is left, and what can be done about it.
+
+import { get, post } from "./api.js";
+import { byId, facts, html, say } from "./dom.js";
+import { bytes, seconds } from "./format.js";
+
+const CHANGES = ["pause", "resume", "cancel"];
+
+let panel = null;
+
+export const drawMigration = (snapshot, act) => {
+  const migration = snapshot.migration;
+  const phase = byId("phase");
+  phase.hidden = !migration;
+  if (!migration) {
+    panel = null;
+    byId("migration").replaceChildren(html("p", { class: "note" }, "None yet. Plan one, and it is shown here."));
+    return;
+  }
+  const key = `${snapshot.job} ${migration.number}`;
+  if (panel?.key !== key) {
+    panel = made(snapshot.job, migration, key, act);
+    byId("migration").replaceChildren(panel.root);
+  }
+  const paused = migration.is_paused && migration.progress.phase === "paused";
+  say(phase, migration.is_paused && !paused ? "pausing" : migration.progress.phase);
+  phase.dataset.state = migration.progress.phase;
+  update(migration);
+};
+
+const made = (job, migration, key, act) => {
+  const path = `/jobs/${encodeURIComponent(job)}/migrations/${migration.number}`;
+  const button = (name, kind) =>
+    html("button", { type: "button", id: name, class: kind, onclick: () => act(() => post(`${path}/${name}`)) },
+      name[0].toUpperCase() + name.slice(1));
+  const buttons = [button("pause", ""), button("resume", ""), button("cancel", "danger")];
+  const bar = html("div");
+  const lines = html("pre", { class: "story", tabindex: 0 });
+  const story = html("details", { id: "story" }, html("summary", {}, "Story"), lines);
+  story.addEventListener("toggle", () => story.open && tell(path, lines));
+  const numbers = html("dl", { class: "facts" });
+  const error = html("p", { class: "bad", hidden: true });
+  const same = migration.nodes_before === migration.nodes_after;
+  const title = same ? `Rebalance ${migration.nodes_after} nodes` : `${migration.nodes_before} → ${migration.nodes_after} nodes`;
+  const root = html("div", { "data-number": migration.number },
+    html("p", {}, html("strong", {}, title),
+      html("span", { class: "note" }, `  ${migration.strategy}, ${migration.mode}, by ${migration.transfer}`)),
+    html("div", { class: "progress", role: "progressbar", "aria-label": "State moved", "aria-valuemin": 0, "aria-valuemax": 100 }, bar),
+    html("div", { class: "under" }, numbers, html("div", { class: "line" }, ...buttons)), error, story);
+  return { key, root, bar, numbers, error, buttons, story, lines, path };
+};
+
+const update = (migration) => {
+  const { bar, numbers, error, buttons, story, lines, path, root } = panel;
+  const progress = migration.progress;
+  const share = progress.bytes ? progress.bytes_done / progress.bytes : migration.is_over ? 1 : 0;
+  bar.style.width = `${share * 100}%`;
+  root.querySelector("[role=progressbar]").setAttribute("aria-valuenow", Math.round(share * 100));
+  const left = migration.is_over ? "over" : progress.seconds_left === null ? "–" : `about ${seconds(progress.seconds_left)}`;
+  numbers.replaceChildren(...facts([
+    ["moved", bytes(progress.bytes_done)],
+    ["left", bytes(Math.max(0, progress.bytes - progress.bytes_done))],
+    ["tasks", `${progress.tasks_done} of ${progress.tasks}`],
+    ["so far", seconds(progress.seconds)],
+    ["time left", left],
+  ]));
+  error.hidden = !migration.error;
+  say(error, migration.error ?? "");
+  const possible = { pause: !migration.is_paused, resume: migration.is_paused, cancel: true };
+  buttons.forEach((button, index) => {
+    button.disabled = migration.is_over || !possible[CHANGES[index]];
+  });
+  if (story.open && !(migration.is_over && panel.told)) {
+    panel.told = migration.is_over;
+    tell(path, lines);
+  }
+};
+
+const tell = async (path, lines) => {
+  const told = await get(`${path}/story`).catch((problem) => ({ lines: [problem.message] }));
+  say(lines, told.lines.join("\n") || "Nothing has happened yet.");
+};

@@ -1,0 +1,47 @@
+// Load and state of every node, against the cap that a balanced assignment keeps.
+
+import { colourOf } from "./colours.js";
+import { byId, html, say } from "./dom.js";
+import { bytes, seconds, share } from "./format.js";
+
+let rows = new Map();
+
+export const drawNodes = (snapshot) => {
+  const box = byId("nodes");
+  const names = snapshot.nodes.map((node) => node.name);
+  if (names.join() !== [...rows.keys()].join()) {
+    rows = new Map(names.map((name) => [name, row(name)]));
+    const titles = ["", "work of the last minute", "", "state", "", "busy"].map((title) => html("span", { class: "title" }, title));
+    box.replaceChildren(...titles, ...[...rows.values()].flatMap((one) => one.elements));
+  }
+  const cap = snapshot.cap;
+  const widest = Math.max(cap * 1.12, ...snapshot.nodes.map((node) => node.work), 1e-9);
+  const largest = Math.max(...snapshot.nodes.map((node) => node.state_bytes), 1);
+  say(byId("cap"), `${seconds(cap)} of work, the most that a node of a balanced assignment carries.`);
+  for (const node of snapshot.nodes) update(rows.get(node.name), node, cap, widest, largest);
+};
+
+const row = (name) => {
+  const bar = (kind) => {
+    const fill = html("div", { class: `fill ${colourOf(name)}` });
+    const cap = kind === "work" ? html("div", { class: "cap" }) : null;
+    return { box: html("div", { class: `bar ${kind}` }, fill, cap), fill, value: html("span", { class: "value" }) };
+  };
+  const label = html("span", { class: `swatch ${colourOf(name)}` }, name);
+  const busy = html("span", { class: "busy" });
+  const [work, state] = [bar("work"), bar("state")];
+  return { label, work, state, busy, elements: [label, work.box, work.value, state.box, state.value, busy] };
+};
+
+const update = ({ work, state, busy }, node, cap, widest, largest) => {
+  const over = node.work > cap * (1 + 1e-9);
+  work.value.dataset.over = over;
+  work.box.style.setProperty("--cap", `${(cap / widest) * 100}%`);
+  work.fill.style.width = `${(node.work / widest) * 100}%`;
+  say(work.value, (over ? "▲ " : "") + seconds(node.work));
+  work.value.title = over ? "above the cap" : "";
+  state.fill.style.width = `${(node.state_bytes / largest) * 100}%`;
+  say(state.value, bytes(node.state_bytes));
+  say(busy, node.serving ? share(node.utilisation) : "starting");
+  busy.title = node.waiting_steps ? `${node.waiting_steps} steps wait` : "";
+};

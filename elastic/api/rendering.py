@@ -1,0 +1,97 @@
+"""The engine's values as the documents that the API tells."""
+
+from collections.abc import Set
+from dataclasses import asdict
+
+import elastic.control as control
+import migration as planning
+from elastic.api import outputs
+from elastic.api.port import ServedJob
+from elastic.api.seen import SeenMigration
+from elastic.runtime.status import JobStatus, NodeStatus
+
+
+def job_summary(job: ServedJob) -> outputs.JobSummary:
+    operators = [outputs.Operator(name=stage.name, key=list(stage.key)) for stage in job.pipeline.stages]
+    return outputs.JobSummary(
+        name=job.name,
+        state=job.status().state,
+        tasks=job.pipeline.tasks,
+        nodes=len(job.assignment().nodes),
+        operators=operators,
+    )
+
+
+def status(found: JobStatus) -> outputs.Status:
+    """Without heavy keys: they are the user's data, and reading needs no token."""
+    nodes = [_node(node) for node in found.nodes]
+    recoveries = [outputs.Recovery.model_validate(dict(recovery)) for recovery in found.recoveries]
+    plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in ("nodes", "recoveries")}
+    return outputs.Status(nodes=nodes, recoveries=recoveries, **plain)
+
+
+def _node(node: NodeStatus) -> outputs.Node:
+    known = asdict(node)
+    known.pop("heavy_keys")
+    return outputs.Node.model_validate(known)
+
+
+def assignment(owned: planning.Ownership) -> outputs.Assignment:
+    return outputs.Assignment.model_validate(owned.to_dict())
+
+
+def load(measured: control.Load) -> outputs.Load:
+    return outputs.Load(mean_utilisation=measured.mean_utilisation, **measured.to_dict())
+
+
+def workload(measured: planning.Workload) -> outputs.Workload:
+    return outputs.Workload.model_validate(measured.to_dict())
+
+
+def plan(made: planning.Plan) -> outputs.Plan:
+    return outputs.Plan.model_validate({**made.to_dict(), "joining": list(made.joining), "leaving": list(made.leaving)})
+
+
+def migration(seen: SeenMigration) -> outputs.Migration:
+    handle = seen.migration
+    return outputs.Migration(
+        number=seen.number,
+        mode=handle.mode,
+        transfer=handle.transfer,
+        strategy=handle.plan.strategy,
+        nodes_before=len(handle.plan.current.nodes),
+        nodes_after=len(handle.plan.target.nodes),
+        began_ms=seen.began_ms,
+        ended_ms=seen.ended_ms,
+        is_over=handle.is_over,
+        is_paused=handle.run.is_paused and not handle.is_over,
+        error=None if handle.error is None else str(handle.error),
+        progress=outputs.Progress.model_validate(handle.progress()._asdict()),
+        moves=_moves(handle),
+    )
+
+
+def _moves(handle: control.Migration) -> list[outputs.MovingTask]:
+    """Moves of the plan, in the order of their tasks."""
+    owners = handle.run.assignment.owners
+    moving = _moving(handle)
+    told = []
+    for move in sorted(handle.plan.moves):
+        if owners[move.task] == move.target:
+            state = "moved"
+        elif handle.is_over:
+            state = "left out"
+        else:
+            state = "moving" if move.task in moving else "waiting"
+        told.append(outputs.MovingTask(state=state, **move._asdict()))
+    return told
+
+
+def _moving(handle: control.Migration) -> Set[int]:
+    """Tasks of the mini-migration under way."""
+    if handle.run.is_between:
+        return frozenset()
+    under_way = getattr(handle.run, "under_way", None)
+    if under_way is None:
+        return {move.task for move in handle.plan.moves}
+    return {task for hand_over in under_way for task in hand_over.tasks}

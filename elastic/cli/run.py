@@ -1,0 +1,152 @@
+"""`elastic run`: an operator from a module, a source, a store; with the API and the page beside it."""
+
+import inspect
+import signal
+import sys
+from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elastic.api import serve
+from elastic.cli.connection import Connection, announced
+from elastic.errors import ElasticError
+from elastic.operators import Operator
+from migration import MigrationError
+from storage.errors import StorageError
+
+_LOOK_SECONDS = 0.5
+
+
+class Pair(click.ParamType[tuple[str, str]]):
+    """name=value"""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).partition("=")
+        if not name or not equals:
+            self.fail(f"{value!r} is no name=value.", param, ctx)
+        return name, text
+
+
+@click.command("run")
+@click.argument("operator", metavar="MODULE:OPERATOR")
+@click.option("--name", required=True, help="Of the job; the same name goes on where it was.")
+@click.option("--store", required=True, metavar="URL", help="Where its state goes: file:///folder, s3://bucket/prefix.")
+@click.option("--key", "keys", required=True, multiple=True, metavar="COLUMN", help="Repeatable.")
+@click.option("--source", default="text", show_default=True, help="A format of spark.readStream.")
+@click.option("--path", help="What to load, for sources that have a path.")
+@click.option("--option", "options", multiple=True, type=Pair(), help="An option of the source; repeatable.")
+@click.option("--schema", help="Of the source, as Spark's DDL: 'word string, n long'.")
+@click.option("--select", "columns", multiple=True, metavar="SQL", help="Columns made from the source's; repeatable.")
+@click.option("--nodes", default=4, show_default=True, type=click.IntRange(1))
+@click.option("--tasks", default=64, show_default=True, type=click.IntRange(1))
+@click.option("--trigger", default="500 milliseconds", show_default=True, help="Between two batches.")
+@click.option("--sink", default="store", show_default=True, help="As `elastic.run` takes it.")
+@click.option("--set", "settings", multiple=True, type=Pair(), help="A setting of the job; repeatable.")
+@click.option("--master", help="A Spark master; local, with room to scale out, if not given.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where the API and the page listen.")
+@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0 is any free one.")
+@click.option("--api-token", help="Made up if not given; needed if the host is not loopback.")
+@click.option("--once", is_flag=True, help="Stop when all that is there now is done.")
+def command(
+    operator: str,
+    name: str,
+    store: str,
+    keys: tuple[str, ...],
+    host: str,
+    port: int,
+    api_token: str | None,
+    once: bool,
+    **how: Any,
+) -> None:
+    """Run an operator on a stream until Ctrl-C; MODULE:OPERATOR names a class, or a function that gives an operator."""
+    try:
+        with ExitStack() as stack:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as gently as Ctrl-C
+            job = stack.enter_context(_job(made(operator), name, store, keys, **how))
+            server = stack.enter_context(serve(job, host, port, api_token))
+            stack.enter_context(announced(Connection(server.url, name, server.token)))
+            click.echo(f"{name} runs. Page and API: {server.url}; try `elastic watch --job {name}`. Ctrl-C ends it.")
+            if once:
+                job.process_all_available()
+                return
+            while not job.await_termination(_LOOK_SECONDS):
+                pass
+    except KeyboardInterrupt:
+        click.echo(f"{name} was stopped; run it again, and it goes on from here.")
+    except (ElasticError, MigrationError, StorageError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def made(text: str) -> Operator:
+    """The operator that MODULE:NAME speaks of; modules in this folder count too."""
+    module, colon, attribute = text.partition(":")
+    if not colon or not attribute:
+        raise click.BadParameter(f"{text!r} is no MODULE:OPERATOR, such as elastic.operators:CountByKey.")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as missing:
+        raise click.BadParameter(f"there is no {text}: {missing}. Check the name, or run it where it is.") from missing
+    operator = found() if inspect.isclass(found) or inspect.isfunction(found) else found
+    if not isinstance(operator, Operator):
+        raise click.BadParameter(f"{text} gives {type(operator).__name__}, and no operator. Derive it from Operator.")
+    return operator
+
+
+def _job(
+    operator: Operator,
+    name: str,
+    store: str,
+    keys: tuple[str, ...],
+    *,
+    source: str,
+    path: str | None,
+    options: tuple[tuple[str, str], ...],
+    schema: str | None,
+    columns: tuple[str, ...],
+    nodes: int,
+    tasks: int,
+    trigger: str,
+    sink: str,
+    settings: tuple[tuple[str, str], ...],
+    master: str | None,
+) -> Any:
+    # Imported late: they bring Spark with them, and what is wrong with the arguments is told before.
+    import elastic
+    from elastic.runtime.session import cluster_session, local_session
+
+    quiet = {"spark_ui_showConsoleProgress": "false"}
+    spark = local_session(nodes, **quiet) if master is None else cluster_session(master, **quiet)
+    spark.sparkContext.setLogLevel("ERROR")
+    reader = spark.readStream.format(source).options(**dict(options))
+    frame = (reader if schema is None else reader.schema(schema)).load(path)
+    return elastic.run(
+        frame.selectExpr(*columns) if columns else frame,
+        key=list(keys),
+        operator=operator,
+        name=name,
+        store=store,
+        nodes=nodes,
+        tasks=tasks,
+        sink=sink,
+        trigger={"processingTime": trigger},
+        **{setting: _number(value) for setting, value in settings},
+    )
+
+
+def _number(text: str) -> Any:
+    """Settings are numbers or words."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

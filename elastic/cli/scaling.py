@@ -1,0 +1,146 @@
+"""`elastic plan`, `scale`, `rebalance`, `pause`, `resume` and `cancel`: plan, confirm, run, watch."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from elastic.cli import rendering
+from elastic.cli.client import Client, Refused
+from elastic.cli.connection import Connection, reaching
+from elastic.control import MODES, TRANSFERS
+from migration import STRATEGIES
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_LOOK_SECONDS = 0.2
+FAILED, CANCELLED = 5, 6  # exit codes of migrations that did not end well
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    def decorated(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+_WANTED = _options(
+    click.option("--nodes", type=click.IntRange(1), help="So many in all."),
+    click.option("--add", type=click.IntRange(1), help="So many more."),
+    click.option("--remove", multiple=True, metavar="NODE", help="This very node must leave; repeatable."),
+)
+_BALANCE = _options(
+    click.option("--tau", default=0.2, show_default=True, type=click.FloatRange(0), help="Allowed above the mean."),
+    click.option("--relax", is_flag=True, help="The smallest feasible cap, if nothing is balanced."),
+    click.option("--value", metavar="TABLE", help="A value table in the job's store, for the strategy mtm."),
+)
+_MOVEMENT = _options(
+    click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="ssm", show_default=True),
+    click.option("--mode", type=click.Choice(list(MODES)), default="progressive", show_default=True),
+    click.option("--transfer", type=click.Choice(list(TRANSFERS)), default="store", show_default=True),
+    click.option("--tasks-per-node", type=click.IntRange(1), default=2, show_default=True, help="On their way."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("--detach", is_flag=True, help="Do not wait for the end."),
+)
+
+
+@click.command("plan")
+@_WANTED
+@_BALANCE
+@click.option("--strategy", "strategies", multiple=True, type=click.Choice(list(STRATEGIES)), help="Repeatable.")
+@_AS_JSON
+@reaching
+def plan(connection: Connection, strategies: tuple[str, ...], as_json: bool, **asked: Any) -> None:
+    """What several strategies would do, side by side; changes nothing."""
+    compared = Client(connection).get("plan", strategy=list(strategies) or None, **_said(asked))
+    if as_json:
+        click.echo(json.dumps(compared))
+    else:
+        Console().print(rendering.plans(compared["plans"]))
+
+
+@click.command("scale")
+@_WANTED
+@_BALANCE
+@_MOVEMENT
+@_AS_JSON
+@reaching
+def scale(connection: Connection, nodes: int | None, add: int | None, remove: tuple[str, ...], **how: Any) -> None:
+    """Change the number of nodes of a running job: shows the plan, asks, and follows it to its end."""
+    if nodes is None and add is None and not remove:
+        raise click.UsageError("Say what to change: one of --nodes, --add and --remove.")
+    _carried_out(Client(connection), "scale", {"nodes": nodes, "add": add, "remove": list(remove)}, **how)
+
+
+@click.command("rebalance")
+@_BALANCE
+@_MOVEMENT
+@_AS_JSON
+@reaching
+def rebalance(connection: Connection, **how: Any) -> None:
+    """Move tasks between the nodes that there are, until none carries too much."""
+    _carried_out(Client(connection), "rebalance", {}, **how)
+
+
+def _carried_out(
+    client: Client, verb: str, wanted: dict[str, Any], *, yes: bool, detach: bool, as_json: bool, **how: Any
+) -> None:
+    if not (yes or as_json):
+        query = {name: value for name, value in how.items() if name in ("tau", "relax", "value")}
+        compared = client.get("plan", strategy=[how["strategy"]], **_said({**wanted, **query}))
+        Console().print(rendering.plans(compared["plans"]))
+        if compared["plans"][0]["plan"] is None:
+            raise Refused("there is no plan. Nothing was changed.", Refused.exit_code)
+        click.confirm("Carry it out?", abort=True)
+    begun = client.post(verb, _said({**wanted, **how}))
+    ended = begun if detach else _followed(client, begun, quiet=as_json)
+    if as_json:
+        click.echo(json.dumps(ended))
+    if ended["is_over"] and ended["progress"]["phase"] != "done":
+        code = CANCELLED if ended["progress"]["phase"] == "cancelled" else FAILED
+        raise Refused(ended["error"] or f"the migration was {ended['progress']['phase']}.", code)
+
+
+def _followed(client: Client, begun: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """Until it is over."""
+    found = begun
+    with Live(rendering.migration(found), console=Console(quiet=quiet), refresh_per_second=10) as live:
+        while not found["is_over"]:
+            time.sleep(_LOOK_SECONDS)
+            found = client.get(f"migrations/{begun['number']}")
+            live.update(rendering.migration(found))
+    return found
+
+
+def _said(asked: dict[str, Any]) -> dict[str, Any]:
+    """Without what was not said."""
+    return {name: value for name, value in asked.items() if value not in (None, (), [])}
+
+
+def _steered(verb: str, help_text: str) -> click.Command:
+    @click.command(verb, help=help_text)
+    @_AS_JSON
+    @reaching
+    def command(connection: Connection, as_json: bool) -> None:
+        client = Client(connection)
+        under_way = [one for one in client.get("migrations")["migrations"] if not one["is_over"]]
+        if not under_way:
+            raise Refused(f"no migration is under way: there is nothing to {verb}.", Refused.exit_code)
+        found = client.post(f"migrations/{under_way[0]['number']}/{verb}")
+        if as_json:
+            click.echo(json.dumps(found))
+        else:
+            Console().print(rendering.migration(found))
+
+    return command
+
+
+pause = _steered("pause", "Stop the migration under way after its mini-migration.")
+resume = _steered("resume", "Go on with a paused migration.")
+cancel = _steered("cancel", "Leave out what the migration under way has not begun; what has moved counts.")

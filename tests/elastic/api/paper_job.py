@@ -1,0 +1,100 @@
+"""A job without Spark: the real control plane on a cluster of paper, behind the surface that the API serves."""
+
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+import storage
+from elastic.control import Autoscaler, Journal, Load, Migration, Monitor, Scaler, ScaleRequest
+from elastic.errors import JobStopped
+from elastic.results import Description
+from elastic.results.description import StageDescription
+from elastic.runtime.status import JobStatus, NodeStatus, UnitStatus
+from migration import Ownership, Plan, Workload
+from tests.elastic.api.paper_cluster import PaperCluster
+
+_BATCHES_A_SECOND = 4
+
+
+class PaperJob:
+    """Takes in 1,000 rows a batch, four batches a second; a trigger takes 120 ms, and applying lags by one batch."""
+
+    def __init__(self, name: str = "words", tasks: int = 16, nodes: int = 4, **cluster: Any) -> None:
+        self.name = name
+        schema = pa.schema({"word": pa.string()})
+        self.pipeline = Description((StageDescription("CountByKey", ("word",), None, schema),), tasks, "1")
+        self.cluster = PaperCluster(tasks, nodes, **cluster)
+        self.state = "running"
+        self.losses = 0
+        self.autoscaler: Autoscaler | None = None
+        self._journal = Journal(storage.open("memory:"), "job")
+        self._monitor = Monitor(tasks)
+        self._scaler = Scaler(self.cluster, self._monitor, self._journal)
+        self._began = time.monotonic()
+
+    @property
+    def stream(self) -> Any:
+        progress = {"runId": "1", "batchId": self._batch(), "durationMs": {"triggerExecution": 120}}
+        return SimpleNamespace(lastProgress=progress)
+
+    @property
+    def migration(self) -> Migration | None:
+        return self._scaler.current
+
+    def status(self) -> JobStatus:
+        batch = self._batch()
+        owned = self.assignment()
+        return JobStatus(
+            name=self.name,
+            state=self.state,
+            epoch=len(self.journal()),
+            last_batch=batch,
+            applied_batch=max(-1, batch - 1),
+            saved_batch=max(-1, batch - 8),
+            batches_ahead=1,
+            rows=1000 * (batch + 1),
+            losses=self.losses,
+            recoveries=({"node": "node-1", "reason": "silent", "seconds": 1.5, "units": 4, "replayed_rows": 9},)
+            * self.losses,
+            nodes=tuple(self._node(name, owned) for name in sorted(self.cluster.nodes)),
+        )
+
+    def assignment(self) -> Ownership:
+        return self.cluster.assignment()
+
+    def workload(self) -> Workload:
+        return self._scaler.workload()
+
+    def load(self, seconds: float = 60.0) -> Load:
+        return self._monitor.load(seconds)
+
+    def journal(self) -> list[dict[str, Any]]:
+        return list(self._journal.read())
+
+    def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
+        return self._scaler.plan(_request(nodes, add, remove, how))
+
+    def scale(
+        self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any
+    ) -> Migration:
+        if self.state != "running":
+            raise JobStopped(self.name)
+        return self._scaler.scale(_request(nodes, add, remove, how))
+
+    def rebalance(self, **how: Any) -> Migration:
+        return self.scale(**how)
+
+    def _batch(self) -> int:
+        return int((time.monotonic() - self._began) * _BATCHES_A_SECOND)
+
+    def _node(self, name: str, owned: Ownership) -> NodeStatus:
+        units = tuple(UnitStatus(task, 10, 0.1, 1000) for task in owned.tasks_of(name))
+        return NodeStatus(name, True, "127.0.0.1:1", 1, loading=0, waiting_steps=0, staged_bytes=0, units=units)
+
+
+def _request(nodes: int | None, add: int | None, remove: Sequence[str], how: dict[str, Any]) -> ScaleRequest:
+    asked = {name: how.pop(name) for name in ScaleRequest.options() if name in how}
+    return ScaleRequest(nodes, add, tuple(remove), **asked, knowledge=how)

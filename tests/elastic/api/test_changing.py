@@ -1,0 +1,180 @@
+"""Changes need the token; one migration at a time; what cannot be right starts nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.elastic.api.conftest import SECRET, Client
+from tests.elastic.api.paper_job import PaperJob
+
+CHANGES = [
+    "jobs/words/scale",
+    "jobs/words/rebalance",
+    "jobs/words/migrations/1/pause",
+    "jobs/words/migrations/1/resume",
+    "jobs/words/migrations/1/cancel",
+]
+
+
+def settled(job: PaperJob) -> None:
+    assert job.migration is not None
+    assert job.migration.wait(10)
+
+
+def test_a_job_is_scaled_and_its_migration_can_be_followed(client: Client, job: PaperJob) -> None:
+    answer = client.change("jobs/words/scale", nodes=6, relax=True, mode="live")
+    assert answer.status_code == 202
+    settled(job)
+    found = client.get(answer.headers["location"]).json()
+    assert (found["number"], found["mode"], found["is_over"], found["progress"]["phase"]) == (1, "live", True, "done")
+    assert (found["nodes_before"], found["nodes_after"]) == (4, 6)
+    assert {move["state"] for move in found["moves"]} == {"moved"}
+    assert found["progress"]["tasks_done"] == len(found["moves"])
+    assert found["began_ms"] <= found["ended_ms"]
+    assert len(job.assignment().nodes) == 6
+    assert client.get(f"{answer.headers['location']}/plan").json()["cost"] == found["progress"]["bytes_done"]
+    story = client.get(f"{answer.headers['location']}/story").json()
+    assert story["total"] == len(story["lines"]) > 0
+
+
+def test_nodes_are_added_and_these_very_nodes_leave(client: Client, job: PaperJob) -> None:
+    assert client.change("jobs/words/scale", add=2, relax=True).status_code == 202
+    settled(job)
+    assert client.change("jobs/words/scale", remove=["node-2", "node-5"], relax=True).status_code == 202
+    settled(job)
+    assert set(job.assignment().nodes) == {"node-1", "node-3", "node-4", "node-6"}
+
+
+def test_a_rebalance_keeps_the_nodes(client: Client, job: PaperJob) -> None:
+    assert client.change("jobs/words/rebalance", relax=True, tau=0.05).status_code == 202
+    settled(job)
+    assert set(job.assignment().nodes) == {"node-1", "node-2", "node-3", "node-4"}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+@pytest.mark.parametrize("header", [None, "Bearer wrong-token-of-some-length", f"Basic {SECRET}", SECRET])
+def test_no_change_without_the_token(client: Client, job: PaperJob, path: str, header: str | None) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    for body in (b'{"nodes": 6}', b"{", b""):
+        answer = client.post(path, content=body, headers={**headers, "Content-Type": "application/json"})
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert SECRET not in answer.text
+    assert job.migration is None
+
+
+def test_a_second_migration_is_refused_while_one_is_under_way(client: Client, job: PaperJob) -> None:
+    job.cluster.go.clear()
+    assert client.change("jobs/words/scale", nodes=6, relax=True).status_code == 202
+    for path, body in (("scale", {"nodes": 5}), ("rebalance", {})):
+        answer = client.change(f"jobs/words/{path}", **body, relax=True)
+        assert answer.status_code == 409
+        assert answer.json()["type"] == "urn:elastic:MigrationRunning"
+        assert "Wait for it" in answer.json()["detail"]
+    job.cluster.go.set()
+    settled(job)
+    assert len(job.assignment().nodes) == 6
+
+
+def test_of_many_requests_at_once_one_wins(client: Client, job: PaperJob) -> None:
+    job.cluster.go.clear()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda n: client.change("jobs/words/scale", nodes=n, relax=True), range(5, 13)))
+    assert sorted(answer.status_code for answer in answers) == [202] + [409] * 7
+    job.cluster.go.set()
+    settled(job)
+    won = next(answer.json() for answer in answers if answer.status_code == 202)
+    assert len(job.assignment().nodes) == won["nodes_after"]
+
+
+def test_a_migration_is_paused_resumed_and_cancelled(client: Client, job: PaperJob) -> None:
+    job.cluster.go.clear()
+    assert client.change("jobs/words/scale", nodes=8, relax=True, tasks_per_node=1).status_code == 202
+    assert client.change("jobs/words/migrations/1/pause").json()["is_paused"]
+    job.cluster.go.set()
+    while client.get("jobs/words/migrations/1").json()["progress"]["phase"] != "paused":
+        pass
+    half = client.get("jobs/words/migrations/1").json()
+    assert 0 < half["progress"]["tasks_done"] < half["progress"]["tasks"]
+    assert {move["state"] for move in half["moves"]} == {"moved", "waiting"}
+    assert client.change("jobs/words/migrations/1/cancel").status_code == 200
+    settled(job)
+    over = client.get("jobs/words/migrations/1").json()
+    assert over["progress"]["phase"] == "cancelled"
+    assert {move["state"] for move in over["moves"]} == {"moved", "left out"}
+
+    job.cluster.go.clear()
+    assert client.change("jobs/words/scale", nodes=4, relax=True, tasks_per_node=1).status_code == 202
+    client.change("jobs/words/migrations/2/pause")
+    assert not client.change("jobs/words/migrations/2/resume").json()["is_over"]
+    job.cluster.go.set()
+    settled(job)
+    assert [one["number"] for one in client.get("jobs/words/migrations").json()["migrations"]] == [2, 1]
+
+
+def test_what_is_over_can_not_be_changed(client: Client, job: PaperJob) -> None:
+    client.change("jobs/words/scale", nodes=5, relax=True)
+    settled(job)
+    for what in ("pause", "resume", "cancel"):
+        answer = client.change(f"jobs/words/migrations/1/{what}")
+        assert answer.status_code == 409
+        assert answer.json()["type"] == "urn:elastic:MigrationOver"
+
+
+def test_tasks_under_way_are_told_from_those_that_wait(client: Client, job: PaperJob) -> None:
+    job.cluster.go.clear()
+    client.change("jobs/words/scale", nodes=8, relax=True, mode="live")
+    while not (states := {m["state"] for m in client.get("jobs/words/migrations/1").json()["moves"]}) - {"waiting"}:
+        pass
+    assert states == {"moving"}
+    job.cluster.go.set()
+    settled(job)
+
+
+def test_a_migration_that_failed_says_why(client: Client, job: PaperJob) -> None:
+    assert job.cluster.room_for == 16
+    job.cluster.room_for = 4
+    assert client.change("jobs/words/scale", nodes=6, relax=True).status_code == 202
+    assert job.migration is not None
+    while not job.migration.is_over:
+        pass
+    failed = client.get("jobs/words/migrations/1").json()
+    assert failed["progress"]["phase"] == "failed"
+    assert "Free some task slots" in failed["error"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"nodes": 0},
+        {"nodes": 4, "add": 1},
+        {"nodes": True},
+        {"nodes": "six"},
+        {"nodes": 6, "mode": "fast"},
+        {"nodes": 6, "transfer": "by post"},
+        {"nodes": 6, "strategy": "by luck"},
+        {"nodes": 6, "tasks_per_node": 0},
+        {"nodes": 6, "bytes_per_node": -1},
+        {"nodes": 6, "queue": True},
+        {"nodes": 17},
+        {"remove": ["node-9"]},
+        {"remove": ["node-1", "node-2", "node-3", "node-4"]},
+        {"remove": [""]},
+        {"nodes": 6, "strategy": "mtm"},
+        {"nodes": 6, "strategy": "ssm", "value": "foreseen"},
+    ],
+    ids=str,
+)
+def test_a_request_that_cannot_be_right_starts_nothing(client: Client, job: PaperJob, body: dict[str, object]) -> None:
+    answer = client.change("jobs/words/scale", **body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"]
+    assert job.migration is None
+
+
+def test_a_job_that_has_ended_is_not_scaled(client: Client, job: PaperJob) -> None:
+    for job.state in ("stopped", "failed"):
+        answer = client.change("jobs/words/scale", nodes=6)
+        assert answer.status_code == 409
+        assert answer.json()["type"] == "urn:elastic:JobStopped"

@@ -1,0 +1,132 @@
+"""What anybody may ask."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from migration import Plan, ownership_from_dict
+from tests.elastic.api.conftest import Client
+from tests.elastic.api.paper_job import PaperJob
+
+
+def test_jobs_are_listed_with_their_operators() -> None:
+    with Client(PaperJob("words"), PaperJob("clicks", tasks=8, nodes=2)) as client:
+        found = client.get("jobs").json()
+        assert [one["name"] for one in found] == ["words", "clicks"]
+        assert client.get("jobs/clicks").json() == found[1]
+    assert found[1] == {
+        "name": "clicks",
+        "state": "running",
+        "tasks": 8,
+        "nodes": 2,
+        "operators": [{"name": "CountByKey", "key": ["word"]}],
+    }
+
+
+def test_status_tells_what_the_job_tells_but_no_keys(client: Client, job: PaperJob) -> None:
+    job.losses = 1
+    told = client.get("jobs/words/status").json()
+    known = json.loads(json.dumps(job.status().to_json()))
+    for node in known["nodes"]:
+        del node["heavy_keys"]
+    moving = {"last_batch", "applied_batch", "saved_batch", "rows"}
+    assert {name: told[name] for name in told.keys() - moving} == {name: known[name] for name in known.keys() - moving}
+
+
+def test_assignment_workload_and_load_are_the_jobs_own(client: Client, job: PaperJob) -> None:
+    assert ownership_from_dict(client.get("jobs/words/assignment").json()) == job.assignment()
+    workload = client.get("jobs/words/workload").json()
+    assert len(workload["work"]) == len(workload["state"]) == 16
+    assert workload["state"] == job.workload().state.tolist()
+    time.sleep(0.01)
+    job.workload()
+    load = client.get("jobs/words/load", params={"seconds": 5}).json()
+    assert load["utilisation"].keys() == {"node-1", "node-2", "node-3", "node-4"}
+    assert load["batches_allowed"] == 4
+
+
+def test_several_strategies_are_planned_side_by_side_and_nothing_changes(client: Client, job: PaperJob) -> None:
+    before = job.assignment()
+    found = client.get("jobs/words/plan", params={"nodes": 6, "relax": True}).json()["plans"]
+    assert [one["strategy"] for one in found] == ["ssm", "even", "consistent-hash"]
+    for one in found:
+        plan = Plan.from_dict(one["plan"])
+        assert len(plan.target.nodes) == 6
+        assert one["plan"]["joining"] == ["node-5", "node-6"]
+        assert one["problem"] is None
+    assert found[0]["plan"]["cost"] <= min(one["plan"]["cost"] for one in found if one["plan"]["balanced"])
+    assert job.assignment() is before
+    assert job.journal() == []
+
+
+def test_a_strategy_that_cannot_plan_says_why_beside_those_that_can(client: Client) -> None:
+    asked: dict[str, Any] = {"nodes": 5, "relax": True, "strategy": ["ssm", "mtm"]}
+    found = client.get("jobs/words/plan", params=asked).json()["plans"]
+    assert found[0]["plan"] is not None
+    assert found[1]["plan"] is None
+    assert "value function" in found[1]["problem"]["detail"]
+
+
+def test_an_infeasible_plan_says_which_numbers_would_do(client: Client) -> None:
+    asked: dict[str, Any] = {"nodes": 15, "tau": 0.0, "strategy": "ssm"}
+    problem = client.get("jobs/words/plan", params=asked).json()["plans"][0]["problem"]
+    assert problem["type"] == "urn:elastic:Infeasible"
+    assert problem["facts"]["smallest_tau"] > 0
+    assert "Raise tau to" in problem["detail"]
+    asked["tau"] = problem["facts"]["smallest_tau"]
+    assert client.get("jobs/words/plan", params=asked).json()["plans"][0]["plan"]["balanced"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"nodes": 0},
+        {"nodes": 2000},
+        {"nodes": 4, "add": 1},
+        {"add": "many"},
+        {"tau": -1},
+        {"tau": "nan"},
+        {"tau": "inf"},
+        {"strategy": "by-luck"},
+        {"colour": "blue"},
+        {"remove": "node-9"},
+        {"nodes": 17},
+    ],
+    ids=str,
+)
+def test_a_plan_that_cannot_be_right_is_refused(client: Client, asked: dict[str, Any]) -> None:
+    answer = client.get("jobs/words/plan", params=asked)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == 422
+
+
+def test_the_journal_comes_in_pages_newest_first(client: Client, job: PaperJob) -> None:
+    for nodes in (5, 4, 6):
+        assert job.scale(nodes, relax=True).wait(10)
+    first = client.get("jobs/words/journal", params={"limit": 4}).json()
+    assert [record["number"] for record in first["records"]] == [6, 5, 4, 3]
+    assert [record["kind"] for record in first["records"]] == ["ended", "began", "ended", "began"]
+    assert first["total"] == 6
+    second = client.get("jobs/words/journal", params={"limit": 4, "before": first["before"]}).json()
+    assert [record["number"] for record in second["records"]] == [2, 1]
+    assert second["before"] is None
+
+
+def test_health_is_bad_when_a_job_has_failed(client: Client, job: PaperJob) -> None:
+    assert client.get("health").json() == {"status": "ok", "jobs": {"words": "running"}}
+    job.state = "failed"
+    client.board.find("words").look()
+    answer = client.get("health")
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "failing", "jobs": {"words": "failed"}}
+
+
+def test_what_is_not_there_is_not_found(client: Client) -> None:
+    for path in ("jobs/wrods", "jobs/wrods/events", "jobs/words/migrations/1", "nothing"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert answer.json()["status"] == 404
+    assert "'words'" not in client.get("jobs/wrods").json()["detail"].replace("'wrods'", "")

@@ -1,0 +1,164 @@
+"""Every command that talks to a job, against a real server on a job of paper."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from elastic.__main__ import main
+from elastic.api import serve
+from elastic.cli import connection
+from elastic.cli.client import CONFLICT, UNREACHABLE
+from elastic.cli.connection import Connection, announced
+from elastic.cli.scaling import CANCELLED
+from tests.elastic.api.paper_job import PaperJob
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("ELASTIC_URL", raising=False)
+    monkeypatch.delenv("ELASTIC_TOKEN", raising=False)
+
+
+@pytest.fixture
+def job() -> PaperJob:
+    return PaperJob()
+
+
+@pytest.fixture
+def served(job: PaperJob) -> Iterator[Connection]:
+    with serve(job) as server, announced(Connection(server.url, job.name, server.token)):
+        yield Connection(server.url, job.name, server.token)
+
+
+def elastic(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(main, list(arguments), input=answer)
+
+
+@pytest.mark.usefixtures("served")
+def test_the_only_job_here_needs_no_name() -> None:
+    shown = elastic("status")
+
+    assert shown.exit_code == 0, shown.output
+    assert "words: running" in shown.output
+    assert "node-4" in shown.output
+    assert json.loads(elastic("status", "--json").output)["name"] == "words"
+
+
+@pytest.mark.usefixtures("served")
+def test_watching_refreshes_until_its_time_is_over() -> None:
+    shown = elastic("watch", "--seconds", "0.5", "--every", "0.1")
+
+    assert shown.exit_code == 0, shown.output
+    assert "words: running" in shown.output
+
+
+@pytest.mark.usefixtures("served")
+def test_plans_of_several_strategies_stand_side_by_side_and_change_nothing(job: PaperJob) -> None:
+    before = job.assignment()
+    shown = elastic("plan", "--nodes", "6", "--relax")
+    compared = json.loads(elastic("plan", "--nodes", "6", "--relax", "--strategy", "ssm", "--json").output)
+
+    assert shown.exit_code == 0, shown.output
+    assert all(strategy in shown.output for strategy in ("ssm", "even", "consistent-hash"))
+    assert [one["strategy"] for one in compared["plans"]] == ["ssm"]
+    assert job.assignment() == before
+
+
+@pytest.mark.usefixtures("served")
+def test_scaling_shows_the_plan_asks_and_follows_it_to_its_end(job: PaperJob) -> None:
+    shown = elastic("scale", "--nodes", "5", "--relax", answer="y\n")
+
+    assert shown.exit_code == 0, shown.output
+    assert "Carry it out?" in shown.output
+    assert "4 -> 5 nodes" in shown.output
+    assert len(job.assignment().nodes) == 5
+    assert "ended" in elastic("journal").output
+    assert json.loads(elastic("journal", "--limit", "1", "--json").output)["records"][0]["kind"] == "ended"
+
+
+@pytest.mark.usefixtures("served")
+def test_who_says_no_changes_nothing(job: PaperJob) -> None:
+    assert elastic("scale", "--nodes", "5", "--relax", answer="n\n").exit_code == 1
+    assert len(job.assignment().nodes) == 4
+
+
+@pytest.mark.usefixtures("served")
+def test_json_asks_nothing_and_tells_how_it_ended() -> None:
+    ended = json.loads(elastic("scale", "--add", "1", "--relax", "--json").output)
+    again = json.loads(elastic("rebalance", "--tau", "0.1", "--relax", "--json").output)
+
+    assert ended["progress"]["phase"] == again["progress"]["phase"] == "done"
+
+
+def test_a_migration_is_paused_resumed_and_cancelled_and_a_second_one_is_refused() -> None:
+    job = PaperJob(step_seconds=0.4)
+    with serve(job) as server, announced(Connection(server.url, job.name, server.token)):
+        assert elastic("scale", "--nodes", "8", "--relax", "--yes", "--detach", "--tasks-per-node", "1").exit_code == 0
+        refused = elastic("scale", "--nodes", "3", "--relax", "--yes")
+        assert refused.exit_code == CONFLICT, refused.output
+        assert json.loads(elastic("pause", "--json").output)["is_paused"]
+        assert elastic("resume").exit_code == 0
+        assert elastic("cancel").exit_code == 0
+        migration = job.migration
+        assert migration is not None
+        assert migration.wait(30)
+        assert migration.phase == "cancelled"
+        nothing = elastic("cancel")
+        assert nothing.exit_code == 1
+        assert "nothing to cancel" in nothing.output
+        assert CANCELLED not in (0, 1)
+
+
+def test_changes_need_the_token_and_looking_does_not(served: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELASTIC_URL", served.url)
+    assert elastic("status", "--job", "words").exit_code == 0
+    refused = elastic("scale", "--job", "words", "--nodes", "5", "--relax", "--yes")
+    assert refused.exit_code == 1
+    assert "token" in refused.output
+    assert served.token not in refused.output
+    assert (
+        elastic("scale", "--job", "words", "--nodes", "5", "--relax", "--yes", "--token", served.token).exit_code == 0
+    )
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["scale"], 2, "Say what to change"),
+        (["scale", "--nodes", "0"], 2, "0"),
+        (["scale", "--nodes", "5", "--add", "1", "--yes"], 1, "give one of them"),
+        (["scale", "--remove", "nobody", "--yes"], 1, "nobody"),
+        (["scale", "--nodes", "17", "--yes"], 1, "at most 16"),
+        (["status", "--job", "other"], 2, "no job 'other'"),
+        (["status", "--url", "http://127.0.0.1:9", "--job", "words"], UNREACHABLE, "still running"),
+        (["status", "--url", "http://127.0.0.1:9"], 2, "Name one"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_sentence(arguments: list[str], code: int, why: str) -> None:
+    done = elastic(*arguments)
+
+    assert done.exit_code == code, done.output
+    assert why in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+
+
+def test_what_a_driver_leaves_is_for_its_user_alone_and_goes_with_it(tmp_path: Path) -> None:
+    with announced(Connection("http://127.0.0.1:1", "words", "a token")) as path:
+        assert path.stat().st_mode & 0o777 == 0o600
+        found = connection.found(None, None, None, os.environ)
+        assert (found.url, found.token) == ("http://127.0.0.1:1", "a token")
+        assert "a token" not in repr(found)
+    assert list(tmp_path.rglob("*.json")) == []
+
+
+def test_what_a_killed_driver_left_is_taken_away() -> None:
+    with announced(Connection("http://127.0.0.1:1", "words", "a token")) as path:
+        path.write_text(json.dumps({**json.loads(path.read_text()), "pid": 2**22 + 1}))
+        assert elastic("status").exit_code == 2
+        assert not path.exists()
