@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "journal": "elastic.cli.watching:journal",
     "learn": "elastic.cli.learn:command",
     "project": "elastic.cli.project:command",
+    "bench": "elastic.cli.bench:command",
     "doctor": "elastic.cli.doctor:command",
 }
 

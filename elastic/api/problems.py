@@ -21,7 +21,7 @@ from elastic.errors import (
 )
 from mdp.errors import MdpError
 from migration.errors import MigrationError
-from storage.errors import StorageError
+from storage.errors import InvalidStorageInput, StorageError
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     MigrationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # the planner's: what it refuses was asked for
     MdpError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    InvalidStorageInput: HTTPStatus.UNPROCESSABLE_ENTITY,  # the name of a table that no store could hold
     StateUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     api.TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageError: HTTPStatus.SERVICE_UNAVAILABLE,

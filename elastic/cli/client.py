@@ -8,15 +8,37 @@ from elastic.cli.connection import Connection
 from elastic.errors import MissingPackage
 
 _SECONDS = 30.0
-UNREACHABLE, REFUSED, CONFLICT = 3, 1, 4  # exit codes; 2 is click's, for arguments that make no sense
+_CONFLICT = 409
 
 
 class Refused(click.ClickException):
-    """The server said no; its sentence ends with what to do."""
+    """The server said no; its sentence ends with what to do. Exit code 2 is click's, for senseless arguments."""
 
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.exit_code = code
+    exit_code = 1
+
+
+class Unreachable(Refused):
+    """Nobody answered."""
+
+    exit_code = 3
+
+
+class Conflict(Refused):
+    """Something else is under way."""
+
+    exit_code = 4
+
+
+class Failed(Refused):
+    """A migration that was begun failed."""
+
+    exit_code = 5
+
+
+class Cancelled(Refused):
+    """A migration that was begun was cancelled."""
+
+    exit_code = 6
 
 
 class Client:
@@ -44,12 +66,12 @@ class Client:
         try:
             answer = self._http.request(method, path, **how)
         except self._httpx.HTTPError as error:
-            raise Refused(
-                f"no answer from {self._connection.url}: {error}. Is the driver still running?", UNREACHABLE
+            raise Unreachable(
+                f"no answer from {self._connection.url}: {error}. Is the driver still running?"
             ) from error
         if answer.is_success:
             return answer.json()
-        raise Refused(_told(answer), CONFLICT if answer.status_code == 409 else REFUSED)
+        raise (Conflict if answer.status_code == _CONFLICT else Refused)(_told(answer))
 
 
 def _told(answer: Any) -> str:

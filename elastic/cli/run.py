@@ -123,8 +123,7 @@ def _job(
     import elastic
     from elastic.runtime.session import cluster_session, local_session
 
-    quiet = {"spark_ui_showConsoleProgress": "false"}
-    spark = local_session(nodes, **quiet) if master is None else cluster_session(master, **quiet)
+    spark = local_session(nodes) if master is None else cluster_session(master)
     spark.sparkContext.setLogLevel("ERROR")
     reader = spark.readStream.format(source).options(**dict(options))
     frame = (reader if schema is None else reader.schema(schema)).load(path)

@@ -10,14 +10,13 @@ from rich.console import Console
 from rich.live import Live
 
 from elastic.cli import rendering
-from elastic.cli.client import Client, Refused
+from elastic.cli.client import Cancelled, Client, Failed, Refused
 from elastic.cli.connection import Connection, reaching
 from elastic.control import MODES, TRANSFERS
 from migration import STRATEGIES
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _LOOK_SECONDS = 0.2
-FAILED, CANCELLED = 5, 6  # exit codes of migrations that did not end well
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
@@ -96,15 +95,15 @@ def _carried_out(
         compared = client.get("plan", strategy=[how["strategy"]], **_said({**wanted, **query}))
         Console().print(rendering.plans(compared["plans"]))
         if compared["plans"][0]["plan"] is None:
-            raise Refused("there is no plan. Nothing was changed.", Refused.exit_code)
+            raise Refused("there is no plan. Nothing was changed.")
         click.confirm("Carry it out?", abort=True)
     begun = client.post(verb, _said({**wanted, **how}))
     ended = begun if detach else _followed(client, begun, quiet=as_json)
     if as_json:
         click.echo(json.dumps(ended))
     if ended["is_over"] and ended["progress"]["phase"] != "done":
-        code = CANCELLED if ended["progress"]["phase"] == "cancelled" else FAILED
-        raise Refused(ended["error"] or f"the migration was {ended['progress']['phase']}.", code)
+        outcome = Cancelled if ended["progress"]["phase"] == "cancelled" else Failed
+        raise outcome(ended["error"] or f"the migration was {ended['progress']['phase']}.")
 
 
 def _followed(client: Client, begun: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
@@ -131,7 +130,7 @@ def _steered(verb: str, help_text: str) -> click.Command:
         client = Client(connection)
         under_way = [one for one in client.get("migrations")["migrations"] if not one["is_over"]]
         if not under_way:
-            raise Refused(f"no migration is under way: there is nothing to {verb}.", Refused.exit_code)
+            raise Refused(f"no migration is under way: there is nothing to {verb}.")
         found = client.post(f"migrations/{under_way[0]['number']}/{verb}")
         if as_json:
             click.echo(json.dumps(found))

@@ -12,6 +12,7 @@ _SENDERS = 4  # task slots beside the nodes
 _WORKERS = {
     "spark.python.daemon.module": "elastic.runtime.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",  # nodes are jobs that never end: a bar for them would never go away
 }
 
 

@@ -6,7 +6,8 @@ from math import isqrt
 
 import numpy as np
 
-from mdp.approximate.foresight import Foresight, successors
+from mdp.approximate.foresight import Foresight
+from mdp.approximate.stations import Stations
 from mdp.kernels.additive import uniform_paths
 from mdp.kernels.paths import Ints
 from mdp.process import DecisionProcess
@@ -17,12 +18,12 @@ from migration.planning.partitions import all_partitions, count_partitions
 NEARBY = 6  # targets kept of every decision that is looked at
 DECISIONS = 150  # partitions a node count whose decisions are looked at
 LEAST_STATIONS = 30  # where policies hardly ever pass
-MOST_PAIRS = 25_000_000  # of stations whose costs are kept: 200 MB
+MOST_PAIRS = 8_000_000  # of stations whose costs are kept: 64 MB
 
 
 def most_stations(process: DecisionProcess) -> int:
     """So many a node count that the costs of all pairs can be kept."""
-    pairs = sum(len(successors(process, nodes)) for nodes in process.nodes)
+    pairs = sum(len(process.successors(nodes)) for nodes in process.nodes)
     return isqrt(MOST_PAIRS // max(pairs, 1))
 
 
@@ -39,7 +40,7 @@ def stations_of(
     """
     process = foresight.process
     seen = {nodes: _most_frequent(visited[nodes], nodes) for nodes in process.nodes}
-    pairs = [(nodes, after) for nodes in process.nodes for after in successors(process, nodes)]
+    pairs = [(nodes, after) for nodes in process.nodes for after in process.successors(nodes)]
     nearby = workers.map(partial(_promising, foresight), [(seen[nodes][:DECISIONS], after) for nodes, after in pairs])
     found = {}
     for nodes in process.nodes:
@@ -50,6 +51,15 @@ def stations_of(
         near = rng.permutation(np.concatenate([np.empty((0, nodes + 1), np.int64), *targets]))
         rest = uniform_partitions(process, nodes, LEAST_STATIONS, rng)[len(seen[nodes]) + len(near) :]
         found[nodes] = _distinct(np.concatenate((seen[nodes], near, rest)))[:most]
+    return found
+
+
+def others_than(stations: Stations, count: int, rng: np.random.Generator) -> dict[int, Ints]:
+    """So many of all balanced partitions for every node count; none where all are stations."""
+    process, found = stations.process, {}
+    for nodes, rows in stations.rows.items():
+        complete = len(rows) == count_partitions(process.first[nodes], nodes)
+        found[nodes] = uniform_partitions(process, nodes, 0 if complete else count, rng)
     return found
 
 

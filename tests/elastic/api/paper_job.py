@@ -13,7 +13,9 @@ from elastic.errors import JobStopped
 from elastic.results import Description
 from elastic.results.description import StageDescription
 from elastic.runtime.status import JobStatus, NodeStatus, UnitStatus
+from mdp import ValueTable
 from migration import Ownership, Plan, Workload
+from storage.codec import Secret
 from tests.elastic.api.paper_cluster import PaperCluster
 
 _BATCHES_A_SECOND = 4
@@ -30,7 +32,8 @@ class PaperJob:
         self.state = "running"
         self.losses = 0
         self.autoscaler: Autoscaler | None = None
-        self._journal = Journal(storage.open("memory:"), "job")
+        self._store = storage.open("memory:")
+        self._journal = Journal(self._store, "job")
         self._monitor = Monitor(tasks)
         self._scaler = Scaler(self.cluster, self._monitor, self._journal)
         self._began = time.monotonic()
@@ -75,14 +78,14 @@ class PaperJob:
         return list(self._journal.read())
 
     def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
-        return self._scaler.plan(_request(nodes, add, remove, how))
+        return self._scaler.plan(self._request(nodes, add, remove, how))
 
     def scale(
         self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any
     ) -> Migration:
         if self.state != "running":
             raise JobStopped(self.name)
-        return self._scaler.scale(_request(nodes, add, remove, how))
+        return self._scaler.scale(self._request(nodes, add, remove, how))
 
     def rebalance(self, **how: Any) -> Migration:
         return self.scale(**how)
@@ -94,7 +97,8 @@ class PaperJob:
         units = tuple(UnitStatus(task, 10, 0.1, 1000) for task in owned.tasks_of(name))
         return NodeStatus(name, True, "127.0.0.1:1", 1, loading=0, waiting_steps=0, staged_bytes=0, units=units)
 
-
-def _request(nodes: int | None, add: int | None, remove: Sequence[str], how: dict[str, Any]) -> ScaleRequest:
-    asked = {name: how.pop(name) for name in ScaleRequest.options() if name in how}
-    return ScaleRequest(nodes, add, tuple(remove), **asked, knowledge=how)
+    def _request(self, nodes: int | None, add: int | None, remove: Sequence[str], how: dict[str, Any]) -> ScaleRequest:
+        asked = {name: how.pop(name) for name in ScaleRequest.options() if name in how}
+        if "value" in how:
+            how["value"] = ValueTable.read(self._store, how["value"], secret=Secret.random())
+        return ScaleRequest(nodes, add, tuple(remove), **asked, knowledge=how)

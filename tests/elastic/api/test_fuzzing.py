@@ -22,7 +22,7 @@ schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers={"H
     path_regex="/events$"
 )
 few = settings(
-    max_examples=2_000 if os.environ.get("ELASTIC_TEST_PROFILE") == "long" else 8,
+    max_examples=300 if os.environ.get("ELASTIC_TEST_PROFILE") == "long" else 8,
     suppress_health_check=list(HealthCheck),
 )
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mdp import reference
 from mdp.approximate.foresight import Foresight
-from mdp.approximate.samples import samples_of, uniform_partitions
+from mdp.approximate.samples import uniform_partitions
 from mdp.kernels.paths import Floats
 from mdp.lattice import Lattice
 from mdp.process import DecisionProcess
@@ -100,18 +100,3 @@ def test_partitions_are_sampled_where_no_whole_number_can_count_them() -> None:
     assert (process.first[31][rows[:, 1:]] <= rows[:, :-1]).all()
     assert (rows[:, 1:] > rows[:, :-1]).all()
     assert len(np.unique(rows, axis=0)) == 200
-
-
-def test_samples_are_all_partitions_if_these_are_few_else_most_are_visited_ones() -> None:
-    process, rng = DecisionProcess(skewed(24, seed=1), walk(2, 5), tau=0.3), np.random.default_rng(1)
-    visited = {nodes: list(uniform_partitions(process, nodes, 500, rng)) for nodes in process.nodes}
-    found = samples_of(process, visited, 100, rng)
-    counts = process.partitions()
-    assert counts[2] < 100 < counts[5]
-    for nodes, rows in found.items():
-        if counts[nodes] <= 100:
-            assert [tuple(row) for row in rows.tolist()] == reference.all_partitions(process)[nodes]
-        else:
-            assert len(rows) == 100
-            assert all(row.tolist() in np.array(visited[nodes]).tolist() for row in rows[:70])
-            assert len(np.unique(rows[:70], axis=0)) == 70

@@ -1,0 +1,1 @@
+"""The pictures of the experiments, one file each, and the style that they share."""
