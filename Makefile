@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,20 +20,23 @@ $(INSTALLED): pyproject.toml scripts/venv.sh
 java: ## check that Java 17 is there
 	@bash scripts/java.sh
 
+chromium: ## install Debian's Chromium for the tests of the page, where that is possible
+	@bash scripts/chromium.sh
+
 minio-binary:
 	@bash scripts/minio.sh
 
-test: $(INSTALLED) java minio-binary ## all tests; the S3 ones against real MinIO where Go can build it
+test: $(INSTALLED) java minio-binary chromium ## all tests; the S3 ones against real MinIO where Go can build it
 	$(BIN)/pytest
 
 unit: $(INSTALLED) ## the tests that need neither Java nor a server; about a minute
-	$(BIN)/pytest -m "not spark and not server"
+	$(BIN)/pytest -m "not spark and not server and not browser"
 
 spark: $(INSTALLED) java ## the Spark tests only
 	$(BIN)/pytest -m spark
 
 fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
-	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server"
+	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server and not browser"
 
 simulate: $(INSTALLED) ## 5,000 seeds of the simulated cluster; about half an hour
 	ELASTIC_SIMULATION_SEEDS=5000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
