@@ -23,6 +23,7 @@ from migration.planning.values import AdditiveValue
 DEFAULT_ROUNDS = 4
 DEFAULT_SAMPLES = 400  # of all partitions, a node count and round, besides stations
 DEFAULT_SEQUENCES, MIGRATIONS = 40, 125  # of node counts drawn from the matrix, walked in every round
+WALK_CANDIDATES = 6  # of a decision on a walk: enough to find stations, and three times as fast as planning with 20
 RIDGE = 1.0  # as if one sample had said that a term is 0; between 0.1 and 1 little changes
 
 
@@ -75,7 +76,8 @@ def train(
         stations = Stations.of(process, stations_of(foresight, visited, most_stations(process), rng, workers))
         additive = _fitted(stations, others_than(stations, samples, rng), terms, workers)
         foresight = Foresight(process, additive)
-        visited, moved = _walked(process, [foresight, Lookahead(process, additive)], drawn, workers)
+        ahead = Lookahead(process, additive, WALK_CANDIDATES)
+        visited, moved = _walked(process, [foresight, ahead], drawn, workers)
         tried.append((float(moved.sum()), additive))
         progress(Progress(number, rounds, float(moved[1]), time.monotonic() - began))
     best = min(tried, key=lambda one: one[0])[1]
