@@ -46,9 +46,9 @@ class Client:
 
     def __init__(self, connection: Connection) -> None:
         try:
-            import httpx
+            import httpx2 as httpx
         except ModuleNotFoundError as missing:
-            raise click.ClickException(str(MissingPackage("talking to a job", "httpx", "api"))) from missing
+            raise click.ClickException(str(MissingPackage("talking to a job", "httpx2", "api"))) from missing
         self._httpx = httpx
         self._connection = connection
         headers = {"Authorization": f"Bearer {connection.token}"} if connection.token else {}
