@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,7 +33,10 @@ unit: $(INSTALLED) ## the tests that need neither Java nor a server; about a min
 	$(BIN)/pytest -m "not spark and not server and not browser"
 
 spark: $(INSTALLED) java ## the Spark tests only
-	$(BIN)/pytest -m spark
+	$(BIN)/pytest -m "spark and not long"
+
+long: $(INSTALLED) java chromium ## the Spark tests that take minutes each
+	$(BIN)/pytest -m long
 
 fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
 	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server and not browser"

@@ -1,0 +1,28 @@
+"""The pattern generator: every combination of the words of a text."""
+
+import numpy as np
+import pyarrow as pa
+
+from elastic.operators import Context, StatelessOperator
+from examples.frequent_patterns.combinations import combinations, warm_up
+
+
+class PatternGenerator(StatelessOperator):
+    """Makes the patterns of up to `length` words of every text, each with what the text counts: +n or -n.
+
+    O(patterns), some 10 million a second on one core; a text of w words has the sum of C(w, k) of them.
+    """
+
+    next_schema = "pattern string, texts int, covers int"
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def open(self) -> None:
+        """Load the compiled loops before there are rows to wait for them."""
+        warm_up()
+
+    def handle_rows(self, rows: pa.Table, _: Context) -> pa.Table:
+        patterns, origins = combinations(rows["words"], 1, self._length)
+        texts = rows["texts"].to_numpy()[origins]
+        return pa.table({"pattern": patterns, "texts": texts, "covers": np.zeros(len(texts), np.int32)})
