@@ -89,9 +89,4 @@ def _moves(handle: control.Migration) -> list[outputs.MovingTask]:
 
 def _moving(handle: control.Migration) -> Set[int]:
     """Tasks of the mini-migration under way."""
-    if handle.run.is_between:
-        return frozenset()
-    under_way = getattr(handle.run, "under_way", None)
-    if under_way is None:
-        return {move.task for move in handle.plan.moves}
-    return {task for hand_over in under_way for task in hand_over.tasks}
+    return {task for hand_over in handle.run.under_way for task in hand_over.tasks}

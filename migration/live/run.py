@@ -98,6 +98,11 @@ class MigrationRun:
         return not self._ongoing
 
     @property
+    def under_way(self) -> tuple[HandOver, ...]:
+        """The hand-overs of the mini-migration under way."""
+        return tuple(ongoing.hand_over for ongoing in self._ongoing)
+
+    @property
     def is_committing(self) -> bool:
         """Whether an assignment may be committed any moment: too late to go back."""
         return self._commit_asked
