@@ -313,6 +313,8 @@ class Controller:
             decided = event() if callable(event) else self._moving.settle(self._coordinator.handle(event))
             if isinstance(event, events.NodeLost) and decided:
                 self.recoveries.lost(event.node, event.reason)
+            elif isinstance(event, events.NodeUnwanted) and decided:
+                self.recoveries.left(event.node)
             self._changed.notify_all()
         return decided
 

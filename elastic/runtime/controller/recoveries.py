@@ -39,6 +39,10 @@ class Recoveries:
         self._lost[node] = (started, reason)
         _log.warning("%s is lost: %s. Another one takes its place.", node, reason)
 
+    def left(self, node: str) -> None:
+        """Nobody waits for it any more; a node that gets its name later is another one."""
+        self._lost.pop(node, None)
+
     def caught_up(self, report: dict[str, Any]) -> None:
         node = report["node"]
         if node not in self._lost:

@@ -54,6 +54,7 @@ from storage.state import InputLog, StateManager
 
 _log = logging.getLogger(__name__)
 _LOOKUP_SECONDS = 8.0  # a step may be under way; less than callers wait
+_GENTLE = 0.5  # of the time between two snapshots: after it, a node saves what is left as fast as it can
 _SILENCE = 6  # node timeouts without an answer after which the controller counts as gone
 
 
@@ -89,7 +90,8 @@ class NodeProcess:
         )
         names = (spec.node, spec.incarnation)
         # Somebody waits for a release; a snapshot should be felt as little as possible.
-        saving = Saver(self._manager, spec.routing, self._wake, "save", at_once=1, gentle=True)
+        gentle_seconds = _GENTLE * settings.snapshot_seconds
+        saving = Saver(self._manager, spec.routing, self._wake, "save", at_once=1, gentle_seconds=gentle_seconds)
         releasing = Saver(self._manager, spec.routing, self._wake, "release", at_once=4)
         self._savers = (saving, releasing)
         offers = Offers()

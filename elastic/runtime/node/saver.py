@@ -23,8 +23,9 @@ class Saver:
     """Saves captured states in the background. One thread calls it; `wake` is called when it should look again.
 
     Invariant: another state is captured only while fewer than `at_once` are on their way, and those are small. So of
-    large states a node holds one twice at a time, however many it saves. A `gentle` saver stands back behind the
-    stream: it rests after every state as long as the state took, so that neither processors nor disks are its own.
+    large states a node holds one twice at a time, however many it saves. For the first `gentle_seconds` of a lease it
+    stands back behind the stream: it rests after every state as long as the state took, so that neither processors nor
+    disks are its own. After them it does not: on a machine that is never idle, the rest would never be saved.
     """
 
     def __init__(
@@ -35,16 +36,19 @@ class Saver:
         name: str,
         *,
         at_once: int,
-        gentle: bool = False,
+        gentle_seconds: float = 0.0,
     ) -> None:
         self._manager = manager
         self._routing = routing
         self._wake = wake
         self._at_once = at_once
         self._captured: dict[Future[StateRef], int] = {}  # bytes, about
-        self._gentle = gentle
+        self._gentle_seconds = gentle_seconds
         self._rest_seconds = 0.0
-        self._executor = ThreadPoolExecutor(at_once, name, initializer=_stand_back if gentle else None)
+        self._lease, self._lease_began = "", 0.0
+        # Their threads start when they are needed. A thread that has stepped back cannot come forward again.
+        self._quick = ThreadPoolExecutor(at_once, name)
+        self._gentle = ThreadPoolExecutor(at_once, f"{name}-gently", initializer=_stand_back)
 
     @property
     def has_room(self) -> bool:
@@ -56,7 +60,8 @@ class Saver:
         """Make it durable; without patience, a store that is away fails it at once."""
         unit = self._routing.unit(captured.slot)
         saving = partial(self._manager.save, unit, captured.state, batch=captured.batch, lease=lease)
-        return self._begin(captured, partial(patiently, saving, patience_seconds) if patience_seconds else saving)
+        work = partial(patiently, saving, patience_seconds) if patience_seconds else saving
+        return self._begin(captured, lease, work)
 
     def pack(self, captured: Capture, lease: str, then: Callable[[PackedState], StateRef]) -> Future[StateRef]:
         """Make it bytes only, and let `then` take care of them."""
@@ -65,14 +70,20 @@ class Saver:
         def packed() -> StateRef:
             return then(self._manager.pack(unit, captured.state, batch=captured.batch, lease=lease))
 
-        return self._begin(captured, packed)
+        return self._begin(captured, lease, packed)
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._quick, self._gentle):
+            executor.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, captured: Capture, work: Callable[[], StateRef]) -> Future[StateRef]:
+    def _begin(self, captured: Capture, lease: str, work: Callable[[], StateRef]) -> Future[StateRef]:
         self._captured = {future: size for future, size in self._captured.items() if not future.done()}
-        future = self._executor.submit(self._with_rest(work) if self._gentle else work)
+        if lease != self._lease:
+            self._lease, self._lease_began = lease, time.monotonic()
+        if time.monotonic() - self._lease_began < self._gentle_seconds:
+            future = self._gentle.submit(self._with_rest(work))
+        else:
+            future = self._quick.submit(work)
         self._captured[future] = encoded_size_hint(captured.state)
         future.add_done_callback(lambda _: self._wake())
         return future
