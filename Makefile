@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate chaos check format demo minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,7 +57,10 @@ format: $(INSTALLED) ## rewrite the code in the house format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-demo: $(INSTALLED) java ## plan, compare and schedule a migration, with a picture
+demo: $(INSTALLED) java $(if $(filter s3,$(STORE)),minio-binary) ## frequent patterns that scale 4 -> 6 -> 3 live and lose a node; STORE=s3 for MinIO, TEXTS=tweets.csv
+	$(BIN)/elastic demo $(if $(STORE),--store $(STORE)) $(if $(TEXTS),--texts $(TEXTS))
+
+tour: $(INSTALLED) ## a day of scaling, planned by four strategies and scheduled, with a picture
 	$(BIN)/python -m examples.planning_tour
 
 minio: $(INSTALLED) minio-binary ## build MinIO from source if need be, and run it on loopback with a temporary folder

@@ -1,4 +1,4 @@
-"""A day of scaling, planned: `make demo`.
+"""A day of scaling, planned: `make tour`.
 
 Eight nodes become ten, thirteen, nine and eight again. Four strategies plan the same day, the first plan is shown in
 full with its transfer schedule, and a picture of the day is written.

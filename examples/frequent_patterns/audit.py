@@ -43,14 +43,18 @@ class Audit:
             self.wrong.append(f"batch {change.batch}: {difference(change.patterns, expected)}")
         return change.batch == self.batches - 1 and change.patterns == expected
 
+    def window(self) -> Counter[tuple[str, ...]]:
+        """How many texts of the window after the last batch have each pattern."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for counts in self._counts:
+            found.update(counts)
+        return found
+
     def _expected_next(self) -> dict[str, int]:
         numbers = np.arange(self.per_batch) + self.batches * self.per_batch
         self.batches += 1
         self._counts.append(patterns_of(self.texts.numbered(numbers).to_pylist(), self.mining))
-        window: Counter[tuple[str, ...]] = Counter()
-        for counts in self._counts:
-            window.update(counts)
-        return maximal(window, self.mining.threshold)
+        return maximal(self.window(), self.mining.threshold)
 
 
 def difference(got: Patterns, expected: Patterns) -> str:

@@ -15,7 +15,11 @@ _PARTITIONS = 2
 def numbered_texts(spark: SparkSession, texts: Texts, per_batch: int) -> DataFrame:
     """Batch b has the texts b * per_batch to (b + 1) * per_batch - 1, whatever happens; one batch for each trigger."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", per_batch)
-    numbers = source.option("numPartitions", _PARTITIONS).load().select("value")
+    return texts_of_numbers(source.option("numPartitions", _PARTITIONS).load().select("value"), texts)
+
+
+def texts_of_numbers(numbers: DataFrame, texts: Texts) -> DataFrame:
+    """The text of every number in the column `value`."""
     return numbers.mapInArrow(partial(_told, texts), "text string")
 
 

@@ -35,3 +35,14 @@ def test_word_count_counts_the_words_of_files_and_goes_on_where_it_was(tmp_path:
         words = Counter(re.findall(r"\w+", TEXT.lower()) * number)
         best = sorted(words.items(), key=lambda item: (-item[1], item[0]))[:3]
         assert "  ".join(f"{word} {count}" for word, count in best) == ended.stdout.splitlines()[-1]
+
+
+def test_the_demo_scales_loses_a_node_and_proves_every_count(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "elastic", "demo", "--pause", "1", "--rate", "100", "--output", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    said = " ".join(ended.stdout.split())
+    for part in ("The live page: http://127.0.0.1:", "4 -> 6 nodes", "6 -> 3 nodes", "kill -9 of node-", "exact: the"):
+        assert part in said
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+    assert "data:image/png" in (tmp_path / "report.html").read_text()
