@@ -12,6 +12,7 @@ from elastic.errors import ElasticError
 from examples.demo.diary import Diary, Episode
 
 _LOOK_SECONDS = 0.05
+_CATCH_UP_SECONDS = 30.0  # after the first batches, which take longer
 _PATIENCE_SECONDS = 60.0  # for a migration, or for a node to come back; far more than either needs
 
 
@@ -29,8 +30,18 @@ class Acts:
         self._until(lambda: began() is not None, bar, lambda: 0)
         self._diary.began = began() or 0.0
         seen = self._diary.changes
-        self._until(lambda: len(seen) >= batches and self._diary.behind < self._diary.every, bar, lambda: len(seen))
+        self._until(lambda: len(seen) >= batches, bar, lambda: len(seen))
+        deadline = time.monotonic() + _CATCH_UP_SECONDS
+        self._until(
+            lambda: self._diary.behind < self._diary.every or time.monotonic() > deadline, bar, lambda: len(seen)
+        )
         self._over(bar, "warming", "warming up", now)
+        if self._diary.behind > self._diary.every:
+            self._bars.console.print(
+                f"  This machine does not keep up with a batch every {self._diary.every:g} s, so texts wait longer and "
+                "longer. Try a larger --every, a smaller --rate, or end what else is running.",
+                style="yellow",
+            )
 
     def steady(self, title: str, seconds: float) -> None:
         """Nothing but the stream."""

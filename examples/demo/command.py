@@ -32,10 +32,11 @@ from examples.frequent_patterns.texts import MadeTexts, ReadTexts
 from migration import MigrationError
 from storage.errors import StorageError
 
-_NAME = "patterns"
 _NODES, _MORE, _FEWER = 4, 6, 3
-_EVERY_MS = 500
-_MINING = Mining(threshold=20, window="10 batches")
+_EVERY_MS = {"file": 500}  # between two batches; any other store is asked over a network, many times for every batch
+_EVERY_MS_ELSEWHERE = 1_000
+_WINDOW = 10  # batches
+_MINING = Mining(threshold=20, window=f"{_WINDOW} batches")
 _WARM_BATCHES = 12  # the window is full, and nothing is done for the first time any more
 
 
@@ -45,6 +46,7 @@ _WARM_BATCHES = 12  # the window is full, and nothing is done for the first time
     "--store", default="file", show_default=True, help="file, s3 for a MinIO of its own, or the URL of a store"
 )
 @click.option("--rate", default=600, show_default=True, type=click.IntRange(20, 20_000), help="texts a second")
+@click.option("--every", "every_ms", type=click.IntRange(100, 60_000), help="milliseconds between two batches of texts")
 @click.option(
     "--pause", default=10.0, show_default=True, type=click.FloatRange(1, 600), help="seconds between two acts"
 )
@@ -58,6 +60,7 @@ def command(
     texts: Path | None,
     store: str,
     rate: int,
+    every_ms: int | None,
     pause: float,
     port: int,
     browse: bool,
@@ -66,21 +69,23 @@ def command(
 ) -> None:
     """Mine frequent patterns while the job scales 4 -> 6 -> 3 and a node is killed; prove that every count is exact."""
     console = Console()
-    per_batch = max(1, rate * _EVERY_MS // 1_000)
+    every_ms = every_ms or _EVERY_MS.get(store, _EVERY_MS_ELSEWHERE)
+    per_batch = max(1, rate * every_ms // 1_000)
     audit = Audit(MadeTexts() if texts is None else ReadTexts.of_csv(texts), per_batch, _MINING)
-    diary = Diary(every=_EVERY_MS / 1_000)
+    diary = Diary(every=every_ms / 1_000)
     began = time.monotonic()
     try:
         with ExitStack() as stack:
             with console.status(f"starting Spark and {_NODES} nodes inside its tasks ..."):
-                url = stack.enter_context(opened(store))
+                place = stack.enter_context(opened(store))
                 with errors_to(output / "spark.log"):
                     spark = stack.enter_context(quiet_spark(_MORE, "ERROR"))
                 job = stack.enter_context(
                     patterns_job(
-                        texts_of_numbers(clocked_numbers(spark, per_batch, _EVERY_MS), audit.texts),
-                        store=url,
-                        name=_NAME,
+                        texts_of_numbers(clocked_numbers(spark, per_batch, every_ms), audit.texts),
+                        store=place.url,
+                        checkpoint=place.checkpoint,
+                        name=place.job,
                         mining=_MINING,
                         nodes=_NODES,
                         sink=Board(diary.note),
@@ -88,8 +93,8 @@ def command(
                     )
                 )
             server = stack.enter_context(serve(job, port=port))
-            stack.enter_context(announced(Connection(server.url, _NAME, server.token)))
-            _greet(console, server.url, rate, url)
+            stack.enter_context(announced(Connection(server.url, place.job, server.token)))
+            _greet(console, server.url, rate, diary.every, place.url)
             if browse:
                 webbrowser.open(server.url)
             _play(job, diary, console, pause)
@@ -123,9 +128,9 @@ def _play(job: elastic.Job, diary: Diary, console: Console, pause: float) -> Non
         acts.steady("afterwards", pause)
 
 
-def _greet(console: Console, url: str, rate: int, store: str) -> None:
+def _greet(console: Console, url: str, rate: int, every: float, store: str) -> None:
     console.print(
-        f"{rate} texts a second; each enters when it comes and again when it leaves a window of 5 s.\n"
+        f"{rate} texts a second, in batches; each counts until it leaves a window of {_WINDOW * every:g} s.\n"
         f"State is kept in {store.partition('?')[0]}\n"
         f"The live page: [bold]{url}[/bold]    or in another terminal: elastic watch",
         highlight=False,

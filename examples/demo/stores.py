@@ -1,28 +1,39 @@
 """Where the demo keeps its state: a folder that is gone afterwards, a MinIO of its own, or any store."""
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from elastic.errors import InvalidSetting
 
 _BUCKET = "demo"
 
 
+class Place(NamedTuple):
+    """A store, a folder for Spark's own checkpoint, and the name of a job that the store has never seen."""
+
+    url: str
+    checkpoint: str
+    job: str = "patterns"
+
+
 @contextmanager
-def opened(store: str) -> Iterator[str]:
-    """The URL of a store that is there until the end of the block: `file`, `s3` for MinIO on loopback, or a URL."""
-    if store not in ("file", "s3"):
-        yield store
-        return
-    with tempfile.TemporaryDirectory(prefix="elastic-demo-", ignore_cleanup_errors=True) as folder:
+def opened(store: str) -> Iterator[Place]:
+    """There until the end of the block: `file` for a folder, `s3` for a MinIO on loopback, or the URL of any store."""
+    with tempfile.TemporaryDirectory(prefix="elastic-demo-", ignore_cleanup_errors=True) as temporary:
+        folder = Path(temporary)
+        checkpoint = (folder / "checkpoint").as_uri()
         if store == "file":
-            yield Path(folder).as_uri()
+            yield Place((folder / "store").as_uri(), checkpoint)
+        elif store == "s3":
+            with _minio(folder) as url:
+                yield Place(url, checkpoint)
         else:
-            with _minio(Path(folder)) as url:
-                yield url
+            yield Place(store, checkpoint, f"patterns-{secrets.token_hex(3)}")
 
 
 @contextmanager
