@@ -20,7 +20,7 @@ from examples.frequent_patterns.texts import MadeTexts
 from examples.frequent_patterns.watched import WatchedJob
 from tests.spark.jobs import Feed
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120.0  # more than enough on a machine that has much else to do
@@ -76,6 +76,7 @@ def test_any_texts_with_a_time_are_mined_and_go_on_after_a_stop_with_the_same_qu
         assert board.last.patterns == {"spark": 2}
 
 
+@pytest.mark.long
 def test_the_example_shows_the_patterns_of_a_file(tmp_path: Path) -> None:
     texts = tmp_path / "texts.csv"
     texts.write_text("created_at,text\n2015-02-16,apache storm\n2015-02-17,apache storm and spark\n")
@@ -94,6 +95,7 @@ def test_the_example_shows_the_patterns_of_a_file(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_campaign_ends_by_itself_and_says_that_all_batches_were_exact() -> None:
     options = ["--minutes", "0.2", "--migrations", "1", "--kills", "1", "--rate", "50", "--threshold", "4"]
     ended = subprocess.run(  # noqa: S603
