@@ -1,5 +1,6 @@
 """Where results go besides the log; all kinds by name in `SINKS`."""
 
+import inspect
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -120,7 +121,14 @@ SINKS: Mapping[str, Callable[..., Sink]] = {
 
 
 def open_sink(name: str, **settings: Any) -> Sink:
-    """A sink by its name; `settings` are those of its class."""
-    if name not in SINKS:
+    """A sink by its name, `parquet:file:///results` with its folder; `settings` are those of its class."""
+    kind, _, folder = name.partition(":")
+    if kind not in SINKS:
         raise InvalidSetting("sink", name, f"there are {', '.join(SINKS)}")
-    return SINKS[name](**settings)
+    if folder:
+        settings = {"folder": folder, **settings}
+    try:
+        inspect.signature(SINKS[kind]).bind(**settings)
+    except TypeError as cause:
+        raise InvalidSetting("sink", name, f"{cause}; only parquet has a folder: parquet:file:///results") from cause
+    return SINKS[kind](**settings)

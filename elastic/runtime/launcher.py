@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,8 @@ from elastic.runtime.node.specification import NodeSpecification
 
 _log = logging.getLogger(__name__)
 _REASON_LENGTH = 300  # what Spark has to say beyond that, it says in its own log
+_SOON_SECONDS = 5.0  # an incarnation that lived shorter probably had no chance
+_FIRST_REST_SECONDS, _LONGEST_REST_SECONDS = 0.25, 10.0
 _MEANINGS = {
     "Python worker exited unexpectedly": "its process died",
     "ExecutorLostFailure": "its executor was lost",
@@ -21,50 +24,71 @@ _MEANINGS = {
 }
 
 
+def rest_seconds(short_lives: int) -> float:
+    """Before the next incarnation: none after one that died soon, which may be chance, then more and more.
+
+    Where every one of them must die, say because a package is missing on the executors, Spark is not kept busy with it.
+    """
+    return 0.0 if short_lives < 2 else min(_FIRST_REST_SECONDS * 2 ** (short_lives - 2), _LONGEST_REST_SECONDS)
+
+
+class _Launch:
+    """One incarnation on its way, or at work."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+        self.over = threading.Event()
+
+
 class SparkLauncher:
     """Lets Spark find a place for every incarnation, wherever it has a free task slot."""
 
     def __init__(self, context: SparkContext, template: NodeSpecification) -> None:
         self._context = context
         self._template = template
-        self._over: dict[str, threading.Event] = {}
+        self._launches: dict[str, _Launch] = {}  # by incarnation
+        self._short_lives: dict[str, int] = {}  # by node: how many of the latest died soon
         self._lock = threading.Lock()
 
     def start(self, node: str, incarnation: str, controller: str, ended: Callable[[str, str, str], None]) -> None:
         spec = replace(self._template, node=node, incarnation=incarnation, controller=controller)
-        over = threading.Event()
+        launch = _Launch()
         with self._lock:
-            self._over[incarnation] = over
+            self._launches[incarnation] = launch
+            rest = rest_seconds(self._short_lives.get(node, 0))
 
         def run() -> None:
-            why = self._run(spec)
-            over.set()
+            began = time.monotonic() + rest
+            died, why = (False, "it was cancelled") if launch.cancelled.wait(rest) else self._run(spec)
             with self._lock:
-                self._over.pop(incarnation, None)
+                soon = died and time.monotonic() - began < _SOON_SECONDS
+                self._short_lives[node] = self._short_lives.get(node, 0) + 1 if soon else 0
+                self._launches.pop(incarnation, None)
+            launch.over.set()
             ended(node, incarnation, why)
 
         InheritableThread(target=run, name=f"job-of-{incarnation}", daemon=True).start()
 
     def cancel(self, incarnation: str) -> None:
         with self._lock:
-            running = incarnation in self._over
-        if running:
+            launch = self._launches.get(incarnation)
+        if launch is not None:
+            launch.cancelled.set()
             self._context.cancelJobGroup(_group(incarnation))
 
     def wait(self, incarnations: Sequence[str], seconds: float) -> list[str]:
         with self._lock:
-            running = {
-                incarnation: self._over[incarnation] for incarnation in incarnations if incarnation in self._over
-            }
+            running = {name: self._launches[name].over for name in incarnations if name in self._launches}
         return [incarnation for incarnation, over in running.items() if not over.wait(seconds)]
 
-    def _run(self, spec: NodeSpecification) -> str:
+    def _run(self, spec: NodeSpecification) -> tuple[bool, str]:
+        """Whether it died rather than left, and why it is over."""
         try:
             self._context.setJobGroup(_group(spec.incarnation), f"{spec.job}: {spec.node}", interruptOnCancel=True)
             told = self._context.parallelize([0], 1).mapPartitions(partial(host_node, spec)).collect()
         except Exception as error:  # noqa: BLE001 - Spark raises many types; whatever it is, the incarnation is over
-            return _shortened(error)
-        return str(told[0])
+            return True, _shortened(error)
+        return False, str(told[0])
 
 
 def _group(incarnation: str) -> str:

@@ -30,9 +30,17 @@ def test_only_one_sink_needs_no_log() -> None:
     assert [name for name, made in SINKS.items() if name != "parquet" and not made().logs] == ["none"]
 
 
-def test_an_unknown_sink_is_refused() -> None:
+@pytest.mark.parametrize("name", ["kafka", "kafka:file:///results", "parquet", "parquet:", "memory:file:///results"])
+def test_a_sink_that_cannot_be_is_refused_with_one_that_can(name: str) -> None:
     with pytest.raises(InvalidSetting, match="parquet"):
-        open_sink("kafka")
+        open_sink(name)
+
+
+def test_a_folder_of_parquet_files_is_named_in_one_string(tmp_path: Path) -> None:
+    sink = open_sink(f"parquet:{tmp_path.as_uri()}")
+    sink.open("these")
+    sink.deliver(0, table(1))
+    assert [path.name for path in tmp_path.glob("*.parquet")] == ["batch-000000000000.parquet"]
 
 
 def test_memory_holds_every_row_once_in_order() -> None:
