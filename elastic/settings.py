@@ -46,7 +46,7 @@ class Settings:
     null_keys: Literal["fail", "keep", "drop"] = "fail"
     # How logs and states are compressed: "auto" tries a sample, and does not compress what does not shrink.
     compression: Literal["auto", "none", "lz4", "zstd"] = "auto"
-    # The address that nodes and driver listen on; None is loopback on local masters, else the machine's own name.
+    # The address that the driver listens on; None is loopback on local masters, else `spark.driver.host`.
     host: str | None = None
     # Heaviest keys to track per node, for routings that treat them apart; 0 tracks none, and costs nothing.
     heavy_hitters: int = 0

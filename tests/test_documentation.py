@@ -1,4 +1,4 @@
-"""Documents name files and functions; they must exist."""
+"""Documents name files, functions and metrics, and link to each other; what they name must exist."""
 
 import ast
 import re
@@ -9,27 +9,54 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from elastic.api.metrics import METRICS
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def names_in(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text())
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    """Functions, classes, methods as `Class.method`, and what is assigned at the top."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.ClassDef(name=name, body=body):
+                names.add(name)
+                names |= {f"{name}.{inner.name}" for inner in body if isinstance(inner, ast.FunctionDef)}
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return names
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_file_and_function_named_in_a_document_exists(document: Path) -> None:
-    for file, name in re.findall(r"`([a-z_/]+\.py)(?:::(\w+))?`", document.read_text()):
+    for file, name in re.findall(r"`([a-z0-9_/]+\.py)(?:::([\w.]+))?`", document.read_text()):
         path = ROOT / file if (ROOT / file).exists() else ROOT / "migration" / "kernels" / file
         assert path.exists(), f"{document.name} names {file}"
         assert not name or name in names_in(path), f"{document.name} names {name} in {file}"
 
 
+def anchors_in(path: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_to_a_file_leads_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-        assert (document.parent / target).exists(), f"{document.name} links to {target}"
+    for file, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", document.read_text()):
+        target = document.parent / file if file else document
+        assert target.exists(), f"{document.name} links to {file}"
+        assert not anchor or anchor in anchors_in(target), f"{document.name} links to {file}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_metric_named_in_a_document_exists(document: Path) -> None:
+    known = {metric.name for metric in METRICS}
+    named = set(re.findall(r"\belastic_\w+", document.read_text()))
+    assert named <= known, f"{document.name} names {named - known}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -1,6 +1,6 @@
 """What Prometheus is told: one table of metrics, read from the newest snapshot, so that a scrape costs the job nothing.
 
-The table in docs/api.md is drawn from `METRICS`; a test compares the two.
+The table in docs/operations.md is drawn from `METRICS`; a test compares the two.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

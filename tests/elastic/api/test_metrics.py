@@ -9,7 +9,7 @@ from elastic.api.metrics import METRICS
 from tests.elastic.api.conftest import Client
 from tests.elastic.api.paper_job import PaperJob
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "api.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "operations.md"
 
 
 def scraped(client: Client) -> dict[str, dict[tuple[str, ...], float]]:
