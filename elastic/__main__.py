@@ -2,58 +2,58 @@
 
 import platform
 from collections.abc import Mapping
-from importlib import import_module
 
 import click
 
 from elastic import __version__
-from migration import kernel_info
+from elastic.cli.group import Commands, Entry
 
-
-def _version_text() -> str:
-    kernel = kernel_info()
-    lines = [f"elastic {__version__}", f"python  {platform.python_version()}", f"kernels {kernel.name}"]
-    if kernel.cache:
-        lines.append(f"        compiled code is cached in {kernel.cache}")
-    return "\n".join(lines)
-
-
-# A command is imported when it is used: some bring a compiler, Spark or charts with them.
-COMMANDS: Mapping[str, str] = {
-    "run": "elastic.cli.run:command",
-    "status": "elastic.cli.watching:status",
-    "watch": "elastic.cli.watching:watch",
-    "plan": "elastic.cli.scaling:plan",
-    "scale": "elastic.cli.scaling:scale",
-    "rebalance": "elastic.cli.scaling:rebalance",
-    "pause": "elastic.cli.scaling:pause",
-    "resume": "elastic.cli.scaling:resume",
-    "cancel": "elastic.cli.scaling:cancel",
-    "journal": "elastic.cli.watching:journal",
-    "learn": "elastic.cli.learn:command",
-    "project": "elastic.cli.project:command",
-    "bench": "elastic.cli.bench:command",
-    "doctor": "elastic.cli.doctor:command",
+COMMANDS: Mapping[str, Entry] = {
+    "run": Entry("elastic.cli.run:command", "Run an operator on a stream, with the API and the page beside it."),
+    "demo": Entry("examples.demo.command:command", "Mine frequent patterns while the job scales and a node is killed."),
+    "status": Entry("elastic.cli.watching:status", "How a job is: its nodes, tasks, batches, rows and losses."),
+    "watch": Entry("elastic.cli.watching:watch", "Look at a job again and again, until Ctrl-C."),
+    "plan": Entry("elastic.cli.scaling:plan", "What several strategies would do, side by side; changes nothing."),
+    "scale": Entry("elastic.cli.scaling:scale", "Change the number of nodes of a running job."),
+    "rebalance": Entry("elastic.cli.scaling:rebalance", "Move tasks between the nodes that there are."),
+    "pause": Entry("elastic.cli.scaling:pause", "Stop the migration under way after its mini-migration."),
+    "resume": Entry("elastic.cli.scaling:resume", "Go on with a paused migration."),
+    "cancel": Entry("elastic.cli.scaling:cancel", "Leave out what the migration under way has not begun."),
+    "journal": Entry("elastic.cli.watching:journal", "What was decided about a job in all its lives, newest first."),
+    "learn": Entry("elastic.cli.learn:command", "Learn which migrations are likely, from logs or from a journal."),
+    "project": Entry("elastic.cli.project:command", "Compute what migrations will cost in the long run."),
+    "bench": Entry("elastic.cli.bench:command", "Run experiments and keep their numbers and pictures."),
+    "doctor": Entry("elastic.cli.doctor:command", "Look for what is missing here, and say how to mend it."),
+    "completion": Entry("elastic.cli.completion:command", "Print the script that completes all this in your shell."),
 }
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    # Imported late: it brings the compiler with it.
+    from migration import kernel_info
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        if name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+    kernel = kernel_info()
+    click.echo(f"elastic {__version__}\npython  {platform.python_version()}\nkernels {kernel.name}")
+    if kernel.cache:
+        click.echo(f"        compiled code is cached in {kernel.cache}")
+    ctx.exit()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message=_version_text())
+@click.group(cls=Commands, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show versions, and which kernels are in use.",
+)
 def main() -> None:
     """Change the parallelism of a stateful streaming operator on Spark while it runs."""
 
 
 if __name__ == "__main__":
-    main()
+    # As the installed script is called, in usage lines and for completion.
+    main(prog_name="elastic")

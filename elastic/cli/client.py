@@ -1,5 +1,6 @@
 """Calls to a job's API, and what becomes of its answers on the command line."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -8,13 +9,18 @@ from elastic.cli.connection import Connection
 from elastic.errors import MissingPackage
 
 _SECONDS = 30.0
-_CONFLICT = 409
 
 
 class Refused(click.ClickException):
-    """The server said no; its sentence ends with what to do. Exit code 2 is click's, for senseless arguments."""
+    """The server said no; its sentence ends with what to do."""
 
     exit_code = 1
+
+
+class Unknown(Refused):
+    """It serves no such job. The code is click's for arguments that make no sense, as for a job that is not here."""
+
+    exit_code = 2
 
 
 class Unreachable(Refused):
@@ -41,10 +47,13 @@ class Cancelled(Refused):
     exit_code = 6
 
 
+_REFUSALS: Mapping[int, type[Refused]] = {404: Unknown, 409: Conflict}
+
+
 class Client:
     """One job behind one server, for as long as the command runs."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, seconds: float = _SECONDS) -> None:
         try:
             import httpx2 as httpx
         except ModuleNotFoundError as missing:
@@ -53,7 +62,7 @@ class Client:
         self._connection = connection
         headers = {"Authorization": f"Bearer {connection.token}"} if connection.token else {}
         base = f"{connection.url.rstrip('/')}/api/v1/jobs/{connection.job}/"
-        http = httpx.Client(base_url=base, headers=headers, timeout=_SECONDS, trust_env=False)
+        http = httpx.Client(base_url=base, headers=headers, timeout=seconds, trust_env=False)
         self._http = click.get_current_context().with_resource(http)
 
     def get(self, path: str, **query: Any) -> Any:
@@ -69,14 +78,11 @@ class Client:
             raise Unreachable(
                 f"no answer from {self._connection.url}: {error}. Is the driver still running?"
             ) from error
-        if answer.is_success:
-            return answer.json()
-        raise (Conflict if answer.status_code == _CONFLICT else Refused)(_told(answer))
-
-
-def _told(answer: Any) -> str:
-    try:
-        problem = answer.json()
-        return str(problem.get("detail") or problem.get("title"))
-    except (ValueError, AttributeError):
-        return f"the server answered {answer.status_code}. Is that the API of a job?"
+        try:
+            said = answer.json()
+            if answer.is_success:
+                return said
+            told = str(said.get("detail") or said.get("title"))
+        except (ValueError, AttributeError):
+            told = f"the server answered {answer.status_code}, and no API does so. Is {self._connection.url} a job's?"
+        raise _REFUSALS.get(answer.status_code, Refused)(told)

@@ -81,6 +81,11 @@ def _announcements(environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, 
             path.unlink(missing_ok=True)
 
 
+def jobs_here(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Completes the names of jobs that run here."""
+    return [job for job, _ in _announcements(os.environ) if job.startswith(incomplete)]
+
+
 def reaching(command: _Command) -> _Command:
     """The options by which a command finds its job; they become one argument, `connection`."""
 
@@ -91,7 +96,7 @@ def reaching(command: _Command) -> _Command:
     for option in (
         click.option("--token", help=f"For changes; or {TOKEN}, or the file that the driver left."),
         click.option("--url", help=f"Of the driver's API; or {URL}, or the file that the driver left."),
-        click.option("--job", help="Its name; not needed if only one runs here."),
+        click.option("--job", shell_complete=jobs_here, help="Its name; not needed if only one runs here."),
     ):
         connected = option(connected)
     return connected  # type: ignore[return-value]

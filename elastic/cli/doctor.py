@@ -17,11 +17,12 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import storage
+from elastic.cli.waiting import waiting
 from elastic.errors import ElasticError
 from elastic.secret import application_secret
-from migration import kernel_info
 from storage.errors import StorageError
 
 _LEAST_JAVA = 17
@@ -61,6 +62,9 @@ def spark(_: str) -> Finding:
 
 
 def kernels(_: str) -> Finding:
+    # Imported late: it brings the compiler with it.
+    from migration import kernel_info
+
     found = kernel_info()
     slow = "Install spark-elastic[fast]: plans are the same, some hundred times slower."
     return Finding(found.name, "" if "numba" in found.name else slow)
@@ -150,7 +154,7 @@ CHECKS: Mapping[str, Callable[[str], Finding]] = {
 def command(url: str | None, as_json: bool) -> None:
     """Look for what is missing here (Java, Spark, store, ports, clock), and say how to mend it."""
     with tempfile.TemporaryDirectory(prefix="elastic-doctor-") as folder:
-        found = {name: check(url or Path(folder).as_uri()) for name, check in CHECKS.items()}
+        found = _looked(url or Path(folder).as_uri(), quiet=as_json)
     ill = [name for name, finding in found.items() if finding.mend]
     if as_json:
         click.echo(json.dumps({name: finding._asdict() for name, finding in found.items()}))
@@ -160,11 +164,20 @@ def command(url: str | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
+def _looked(url: str, *, quiet: bool) -> dict[str, Finding]:
+    found = {}
+    with waiting("looking", quiet=quiet) as say:
+        for name, check in CHECKS.items():
+            say(f"looking at {name}")
+            found[name] = check(url)
+    return found
+
+
 def _show(found: Mapping[str, Finding]) -> None:
     shown = Table(box=None, header_style="bold")
     for column in ("", "check", "found", "what to do"):
         shown.add_column(column, overflow="fold")
     for name, finding in found.items():
         mark = "[red]x[/red]" if finding.mend else "[green]ok[/green]"
-        shown.add_row(mark, name, finding.what, finding.mend)
+        shown.add_row(mark, name, Text(finding.what), Text(finding.mend))
     Console().print(shown)

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from elastic.cli.connection import jobs_here
+from elastic.cli.waiting import waiting
 from mdp.errors import MdpError, MissingPackage
 from mdp.learning import HourlyMatrices, Recipe, draw, learn, learn_from, learn_hourly, learn_hourly_from, save
 from mdp.learning.journal import read_journal
@@ -24,6 +27,11 @@ Learned = TransitionMatrix | HourlyMatrices
 
 # Beyond it Spark: one process would need some 100 bytes of memory a record, four times the size of a usual file.
 SPARK_FROM_BYTES = 512 * 1024 * 1024
+# What says how a log is read and turned into node counts: a journal already holds migrations.
+_FOR_LOGS_ALONE = (
+    *("time_column", "load_column", "nodes_column", "window_seconds", "combine", "quantiles", "rounding"),
+    *("hysteresis", "gaps", "duplicates", "asked", "master"),
+)
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -74,7 +82,7 @@ def _choice(name: str, known: Mapping[str, str], **settings: Any) -> Callable[[_
 @click.command("learn")
 @click.option("--input", "inputs", multiple=True, help="A CSV or Parquet file, or a folder of such; repeatable.")
 @click.option("--journal", metavar="STORE_URL", help="Learn from the journal of a job in this store.")
-@click.option("--job", metavar="NAME", help="The name of that job.")
+@click.option("--job", metavar="NAME", shell_complete=jobs_here, help="The name of that job.")
 @click.option("--time-column", default="timestamp", show_default=True)
 @click.option("--load-column", help="The column of loads; `value` if --nodes-column is not given either.")
 @click.option("--nodes-column", help="The column of node counts.")
@@ -115,45 +123,70 @@ def command(
     if load_column is None and nodes_column is None:
         load_column = "value"
     sources = Sources(inputs, journal, job, time_column, load_column, nodes_column)
+    if journal is not None:
+        _refuse_what_is_for_logs(click.get_current_context())
     low, high = low_high or (None, None)
     try:
         recipe = Recipe(low, high, repeats=repeats or ("rebalance" if journal else "ignore"), **choices)
-        learned = _learned(sources, recipe, hourly, asked, master)
-        if output is not None:
-            save(learned, output)
-        if picture is not None:
-            draw(learned, picture)
+        with waiting("learning", quiet=as_json) as say:
+            learned = _learned(sources, recipe, hourly, asked, master, say)
+            if output is not None:
+                say(f"saving at {output}")
+                save(learned, output)
+            if picture is not None:
+                say(f"drawing {picture}")
+                draw(learned, picture)
     except (MdpError, StorageError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(json.dumps(learned.to_dict()) if as_json else _shown(learned, output, picture))
 
 
-def _learned(sources: Sources, recipe: Recipe, hourly: bool, asked: bool | None, master: str | None) -> Learned:
+def _refuse_what_is_for_logs(ctx: click.Context) -> None:
+    given = [
+        option.opts[0]
+        for option in ctx.command.params
+        if option.name in _FOR_LOGS_ALONE and ctx.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(
+            f"{', '.join(given)}: for logs alone, and a journal already holds migrations. Leave it out with --journal."
+        )
+
+
+def _learned(
+    sources: Sources, recipe: Recipe, hourly: bool, asked: bool | None, master: str | None, say: Callable[[str], None]
+) -> Learned:
     if sources.journal is not None and sources.job is not None:
+        say(f"reading the journal of {sources.job}")
         counts = read_journal(sources.journal, sources.job)
         make = learn_hourly if hourly else learn
         return make(counts, recipe.low, recipe.high, repeats=recipe.repeats, smoothing=recipe.smoothing)
     if sources.wants_spark(asked, master):
-        return _learned_on_spark(sources, recipe, hourly, master or "local[*]")
+        return _learned_on_spark(sources, recipe, hourly, master or "local[*]", say)
+    say(f"reading {', '.join(sources.inputs)}")
     log = read_log(
         sources.inputs,
         time_column=sources.time_column,
         load_column=sources.load_column,
         nodes_column=sources.nodes_column,
     )
+    say(f"learning from {len(log):,} records")
     return learn_hourly_from(log, recipe) if hourly else learn_from(log, recipe)
 
 
-def _learned_on_spark(sources: Sources, recipe: Recipe, hourly: bool, master: str) -> Learned:
+def _learned_on_spark(
+    sources: Sources, recipe: Recipe, hourly: bool, master: str, say: Callable[[str], None]
+) -> Learned:
     if find_spec("pyspark") is None:
         raise MissingPackage("learning on Spark", "pyspark", "spark")
+    say(f"starting Spark at {master}")
     # Imported late: they bring Spark with them.
     from mdp.spark.learning import SparkLearner
     from mdp.spark.session import session
 
-    click.echo(f"learning on Spark at {master}", err=True)
     spark = session("elastic learn", master)
     try:
+        say(f"learning on Spark at {master}")
         columns = sources.time_column, sources.load_column, sources.nodes_column
         learner = SparkLearner(spark, sources.inputs, recipe, *columns)
         return learner.hourly() if hourly else learner.matrix()

@@ -38,7 +38,7 @@ class ProjectionProgress:
 
     def __call__(self, report: Notice | Sweep | Round) -> None:
         if isinstance(report, Notice):
-            self._console.print(report.text)
+            self._console.print(report.text, markup=False)
         elif isinstance(report, Sweep):
             proven = "" if report.error is None else f", error {report.error:.2%} so far, {report.goal:.2%} asked for"
             self._show(f"sweep {report.sweep}{proven}", report.done, report.blocks)

@@ -7,16 +7,14 @@ from typing import Any
 
 import click
 
-import mdp
-from elastic.cli.progress import ProjectionProgress
+from elastic.cli.connection import jobs_here
+from elastic.cli.known import ERROR, GAMMA, METHODS, MOST_PARTITIONS, TAU
+from elastic.cli.waiting import waiting
 from elastic.errors import ElasticError
 from elastic.secret import application_secret
 from mdp.errors import MdpError
-from mdp.exact import DEFAULT_ERROR
 from mdp.learning.journal import newest_workload
 from mdp.learning.saving import load as load_matrix
-from mdp.process import DEFAULT_GAMMA, DEFAULT_TAU
-from mdp.projecting import METHODS, MOST_PARTITIONS, Place
 from migration import MigrationError, Workload
 from storage.errors import StorageError
 
@@ -24,16 +22,19 @@ from storage.errors import StorageError
 @click.command("project")
 @click.option("--matrix", required=True, metavar="PLACE", help="Where `elastic learn --output` saved the matrix.")
 @click.option("--workload", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="As `to_json` wrote it.")
-@click.option("--job", metavar="NAME", help="Take the newest workload from the journal of this job in the store.")
+@click.option(
+    "--job",
+    metavar="NAME",
+    shell_complete=jobs_here,
+    help="Take the newest workload from the journal of this job in the store.",
+)
 @click.option("--tasks", type=int, help="So many tasks, all alike.")
-@click.option("--tau", default=DEFAULT_TAU, show_default=True, help="What a node may carry above the mean.")
-@click.option("--gamma", default=DEFAULT_GAMMA, show_default=True, help="How much the next migration counts.")
+@click.option("--tau", default=TAU, show_default=True, help="What a node may carry above the mean.")
+@click.option("--gamma", default=GAMMA, show_default=True, help="How much the next migration counts.")
 @click.option("--store", required=True, metavar="URL", help="Where the table goes, and checkpoints on the way to it.")
 @click.option("--name", required=True, help="The name of the table there.")
 @click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
-@click.option(
-    "--error", default=DEFAULT_ERROR, show_default=True, help="What exact values may be off by, of all state."
-)
+@click.option("--error", default=ERROR, show_default=True, help="What exact values may be off by, of all state.")
 @click.option("--most-partitions", default=MOST_PARTITIONS, show_default=True, help="Beyond, approximate.")
 @click.option("--relax", is_flag=True, help="The smallest feasible cap for node counts that cannot be balanced.")
 @click.option("--seed", default=0, show_default=True)
@@ -45,8 +46,6 @@ def command(
     workload: Path | None,
     job: str | None,
     tasks: int | None,
-    tau: float,
-    gamma: float,
     store: str,
     name: str,
     master: str | None,
@@ -54,13 +53,17 @@ def command(
     **how: Any,
 ) -> None:
     """Compute what migrations will cost in the long run, for plans with foresight (strategy mtm)."""
+    # Imported late: they bring the compiler with them.
+    from elastic.cli.progress import ProjectionProgress
+    from mdp.projecting import Place, project
+
     try:
         secret = application_secret(None, os.environ)
         work = _workload(workload, job, tasks, store)
-        spark = _session(master)
+        spark = _session(master, quiet=as_json)
         place = Place(store, name, secret)
         with ProjectionProgress(quiet=as_json) as progress:
-            table = mdp.project(work, load_matrix(matrix), tau, gamma, spark=spark, place=place, report=progress, **how)
+            table = project(work, load_matrix(matrix), spark=spark, place=place, report=progress, **how)
         key = table.save(store, name, secret=secret)
     except (MdpError, MigrationError, StorageError, ElasticError) as error:
         raise click.ClickException(str(error)) from error
@@ -80,13 +83,14 @@ def _workload(path: Path | None, job: str | None, tasks: int | None, store: str)
     return Workload.uniform(tasks)
 
 
-def _session(master: str | None) -> Any:
+def _session(master: str | None, *, quiet: bool) -> Any:
     if master is None:
         return None
-    # Imported late: it brings Spark with it.
-    from mdp.spark.session import session
+    with waiting(f"starting Spark at {master}", quiet=quiet):
+        # Imported late: it brings Spark with it.
+        from mdp.spark.session import session
 
-    return session("elastic project", master)
+        return session("elastic project", master)
 
 
 def _shown(facts: dict[str, Any]) -> str:

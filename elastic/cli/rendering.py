@@ -75,7 +75,7 @@ def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
             f"{max(plan['loads']):.3g}",
             f"{plan['cap']:.3g}",
             "" if later is None else size(later),
-            plan["reason"],
+            Text(plan["reason"]),
         )
     return shown
 
@@ -101,5 +101,5 @@ def journal(records: Sequence[Mapping[str, Any]]) -> Table:
             for name, value in record.items()
             if name not in ("number", "at_ms", "kind") and isinstance(value, str | int | float)
         )
-        shown.add_row(str(record["number"]), when, record["kind"], facts)
+        shown.add_row(str(record["number"]), when, record["kind"], Text(facts))
     return shown

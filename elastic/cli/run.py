@@ -1,23 +1,31 @@
 """`elastic run`: an operator from a module, a source, a store; with the API and the page beside it."""
 
 import inspect
+import json
 import signal
-import sys
 from contextlib import ExitStack
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from elastic.api import serve
-from elastic.cli.connection import Connection, announced
+from elastic.cli.connection import TOKEN, Connection, announced
+from elastic.cli.group import with_this_folder
+from elastic.cli.waiting import waiting
 from elastic.errors import ElasticError
-from elastic.operators import Operator
 from migration import MigrationError
 from storage.errors import StorageError
 
+if TYPE_CHECKING:
+    from elastic.operators import Operator
+
 _LOOK_SECONDS = 0.5
+_SENTENCES = {
+    "running": "{name} runs. Page and API: {url}; try `elastic watch --job {name}`. Ctrl-C ends it.",
+    "stopped": "{name} was stopped; run it again, and it goes on from here.",
+    "done": "{name} has done all that was there; run it again, and it goes on from here.",
+    "ended": "{name} ended; run it again, and it goes on from here.",
+}
 
 
 class Pair(click.ParamType[tuple[str, str]]):
@@ -52,8 +60,9 @@ class Pair(click.ParamType[tuple[str, str]]):
 @click.option("--master", help="A Spark master; local, with room to scale out, if not given.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the API and the page listen.")
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0 is any free one.")
-@click.option("--api-token", help="Made up if not given; needed if the host is not loopback.")
+@click.option("--api-token", envvar=TOKEN, help=f"Or {TOKEN}; made up if not given, needed beyond loopback.")
 @click.option("--once", is_flag=True, help="Stop when all that is there now is done.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON when it runs and when it ended.")
 def command(
     operator: str,
     name: str,
@@ -63,34 +72,59 @@ def command(
     port: int,
     api_token: str | None,
     once: bool,
+    as_json: bool,
     **how: Any,
 ) -> None:
     """Run an operator on a stream until Ctrl-C; MODULE:OPERATOR names a class, or a function that gives an operator."""
+    # Imported late: it brings the control plane, and that the planner with its compiler.
+    from elastic.api import serve
+
     try:
         with ExitStack() as stack:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as gently as Ctrl-C
-            job = stack.enter_context(_job(made(operator), name, store, keys, **how))
-            server = stack.enter_context(serve(job, host, port, api_token))
+            # Whoever asks it to end ends it as gently as Ctrl-C.
+            stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
+            found = made(operator)
+            with waiting(f"starting Spark and {how['nodes']} nodes", quiet=as_json):
+                job = stack.enter_context(_job(found, name, store, keys, **how))
+                server = stack.enter_context(serve(job, host, port, api_token))
             stack.enter_context(announced(Connection(server.url, name, server.token)))
-            click.echo(f"{name} runs. Page and API: {server.url}; try `elastic watch --job {name}`. Ctrl-C ends it.")
-            if once:
-                job.process_all_available()
-                return
-            while not job.await_termination(_LOOK_SECONDS):
-                pass
+            _say("running", as_json, name=name, url=server.url)
+            outcome = _lived(job, once)
+            with waiting(f"stopping {name}", quiet=as_json):
+                stack.close()
     except KeyboardInterrupt:
-        click.echo(f"{name} was stopped; run it again, and it goes on from here.")
+        outcome = "stopped"
     except (ElasticError, MigrationError, StorageError) as error:
         raise click.ClickException(str(error)) from error
+    _say(outcome, as_json, name=name)
 
 
-def made(text: str) -> Operator:
+def _lived(job: Any, once: bool) -> str:
+    """How the job's life in this process came to its end."""
+    try:
+        if once:
+            job.process_all_available()
+            return "done"
+        while not job.await_termination(_LOOK_SECONDS):
+            pass
+    except KeyboardInterrupt:
+        return "stopped"
+    return "ended"
+
+
+def _say(event: str, as_json: bool, **facts: str) -> None:
+    click.echo(json.dumps({"event": event, **facts}) if as_json else _SENTENCES[event].format(**facts))
+
+
+def made(text: str) -> "Operator":
     """The operator that MODULE:NAME speaks of; modules in this folder count too."""
+    # Imported late: it brings the compiler with it.
+    from elastic.operators import Operator
+
     module, colon, attribute = text.partition(":")
     if not colon or not attribute:
         raise click.BadParameter(f"{text!r} is no MODULE:OPERATOR, such as elastic.operators:CountByKey.")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    with_this_folder()
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as missing:
@@ -102,7 +136,7 @@ def made(text: str) -> Operator:
 
 
 def _job(
-    operator: Operator,
+    operator: "Operator",
     name: str,
     store: str,
     keys: tuple[str, ...],

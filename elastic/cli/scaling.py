@@ -11,9 +11,10 @@ from rich.live import Live
 
 from elastic.cli import rendering
 from elastic.cli.client import Cancelled, Client, Failed, Refused
+from elastic.cli.completion import nodes_there
 from elastic.cli.connection import Connection, reaching
-from elastic.control import MODES, TRANSFERS
-from migration import STRATEGIES
+from elastic.cli.known import MODES, STRATEGIES, TAU, TRANSFERS
+from elastic.cli.waiting import is_watched, waiting
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _LOOK_SECONDS = 0.2
@@ -32,17 +33,23 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
 _WANTED = _options(
     click.option("--nodes", type=click.IntRange(1), help="So many in all."),
     click.option("--add", type=click.IntRange(1), help="So many more."),
-    click.option("--remove", multiple=True, metavar="NODE", help="This very node must leave; repeatable."),
+    click.option(
+        "--remove",
+        multiple=True,
+        metavar="NODE",
+        shell_complete=nodes_there,
+        help="This very node must leave; repeatable.",
+    ),
 )
 _BALANCE = _options(
-    click.option("--tau", default=0.2, show_default=True, type=click.FloatRange(0), help="Allowed above the mean."),
+    click.option("--tau", default=TAU, show_default=True, type=click.FloatRange(0), help="Allowed above the mean."),
     click.option("--relax", is_flag=True, help="The smallest feasible cap, if nothing is balanced."),
     click.option("--value", metavar="TABLE", help="A value table in the job's store, for the strategy mtm."),
 )
 _MOVEMENT = _options(
-    click.option("--strategy", type=click.Choice(list(STRATEGIES)), default="ssm", show_default=True),
-    click.option("--mode", type=click.Choice(list(MODES)), default="progressive", show_default=True),
-    click.option("--transfer", type=click.Choice(list(TRANSFERS)), default="store", show_default=True),
+    click.option("--strategy", type=click.Choice(STRATEGIES), default="ssm", show_default=True),
+    click.option("--mode", type=click.Choice(MODES), default="progressive", show_default=True),
+    click.option("--transfer", type=click.Choice(TRANSFERS), default="store", show_default=True),
     click.option("--tasks-per-node", type=click.IntRange(1), default=2, show_default=True, help="On their way."),
     click.option("--yes", is_flag=True, help="Do not ask."),
     click.option("--detach", is_flag=True, help="Do not wait for the end."),
@@ -52,12 +59,14 @@ _MOVEMENT = _options(
 @click.command("plan")
 @_WANTED
 @_BALANCE
-@click.option("--strategy", "strategies", multiple=True, type=click.Choice(list(STRATEGIES)), help="Repeatable.")
+@click.option("--strategy", "strategies", multiple=True, type=click.Choice(STRATEGIES), help="Repeatable.")
 @_AS_JSON
 @reaching
 def plan(connection: Connection, strategies: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """What several strategies would do, side by side; changes nothing."""
-    compared = Client(connection).get("plan", strategy=list(strategies) or None, **_said(asked))
+    client = Client(connection)
+    with waiting("planning", quiet=as_json):
+        compared = client.get("plan", strategy=list(strategies) or None, **_said(asked))
     if as_json:
         click.echo(json.dumps(compared))
     else:
@@ -92,7 +101,8 @@ def _carried_out(
 ) -> None:
     if not (yes or as_json):
         query = {name: value for name, value in how.items() if name in ("tau", "relax", "value")}
-        compared = client.get("plan", strategy=[how["strategy"]], **_said({**wanted, **query}))
+        with waiting("planning"):
+            compared = client.get("plan", strategy=[how["strategy"]], **_said({**wanted, **query}))
         Console().print(rendering.plans(compared["plans"]))
         if compared["plans"][0]["plan"] is None:
             raise Refused("there is no plan. Nothing was changed.")
@@ -101,19 +111,25 @@ def _carried_out(
     ended = begun if detach else _followed(client, begun, quiet=as_json)
     if as_json:
         click.echo(json.dumps(ended))
+    else:
+        Console().print(rendering.migration(ended))
     if ended["is_over"] and ended["progress"]["phase"] != "done":
         outcome = Cancelled if ended["progress"]["phase"] == "cancelled" else Failed
         raise outcome(ended["error"] or f"the migration was {ended['progress']['phase']}.")
 
 
 def _followed(client: Client, begun: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
-    """Until it is over."""
+    """Until it is over; drawn for whoever looks, on standard error."""
     found = begun
-    with Live(rendering.migration(found), console=Console(quiet=quiet), refresh_per_second=10) as live:
-        while not found["is_over"]:
-            time.sleep(_LOOK_SECONDS)
-            found = client.get(f"migrations/{begun['number']}")
-            live.update(rendering.migration(found))
+    console = Console(stderr=True, quiet=not is_watched(quiet=quiet))
+    try:
+        with Live(rendering.migration(found), console=console, refresh_per_second=10, transient=True) as live:
+            while not found["is_over"]:
+                time.sleep(_LOOK_SECONDS)
+                found = client.get(f"migrations/{begun['number']}")
+                live.update(rendering.migration(found))
+    except KeyboardInterrupt as ended:
+        raise Refused("it goes on without us. `elastic watch` follows it, `elastic cancel` ends it.") from ended
     return found
 
 

@@ -1,7 +1,9 @@
 """`elastic status`, `watch` and `journal`: how a job is, once or again and again, and what was decided about it."""
 
 import json
+import math
 import time
+from typing import Any
 
 import click
 from rich.console import Console, Group
@@ -21,7 +23,7 @@ def status(connection: Connection, as_json: bool) -> None:
     """How a job is: its nodes, tasks, batches, rows and losses."""
     client = Client(connection)
     if as_json:
-        click.echo(json.dumps(client.get("status")))
+        click.echo(json.dumps(_facts(client)))
     else:
         Console().print(_view(client))
 
@@ -29,18 +31,33 @@ def status(connection: Connection, as_json: bool) -> None:
 @click.command("watch")
 @click.option("--every", default=0.5, show_default=True, type=click.FloatRange(0.1, 60), help="Seconds.")
 @click.option("--seconds", type=click.FloatRange(0.1), help="Stop by itself after so long.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for every look, as `status` does for one.")
 @reaching
-def watch(connection: Connection, every: float, seconds: float | None) -> None:
+def watch(connection: Connection, every: float, seconds: float | None, as_json: bool) -> None:
     """Look at a job again and again, until Ctrl-C."""
     client = Client(connection)
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    try:
+        if as_json:
+            _print_looks(client, every, deadline)
+        else:
+            _draw_looks(client, every, deadline)
+    except KeyboardInterrupt:
+        return
+
+
+def _print_looks(client: Client, every: float, deadline: float) -> None:
+    click.echo(json.dumps(_facts(client)))
+    while time.monotonic() < deadline:
+        time.sleep(every)
+        click.echo(json.dumps(_facts(client)))
+
+
+def _draw_looks(client: Client, every: float, deadline: float) -> None:
     with Live(_view(client), console=Console(), refresh_per_second=10) as live:
-        try:
-            while deadline is None or time.monotonic() < deadline:
-                time.sleep(every)
-                live.update(_view(client))
-        except KeyboardInterrupt:
-            return
+        while time.monotonic() < deadline:
+            time.sleep(every)
+            live.update(_view(client))
 
 
 @click.command("journal")
@@ -58,5 +75,15 @@ def journal(connection: Connection, limit: int, as_json: bool) -> None:
 
 def _view(client: Client) -> Group:
     shown = rendering.status(client.get("status"), client.get("load"), client.get("assignment"))
-    newest = client.get("migrations")["migrations"][:1]
-    return Group(shown, *(rendering.migration(one) for one in newest))
+    return Group(shown, *(rendering.migration(one) for one in _newest(client)))
+
+
+def _facts(client: Client) -> dict[str, Any]:
+    """The status, how busy each node is, and the newest migration if there was one."""
+    utilisation = client.get("load")["utilisation"]
+    return {**client.get("status"), "utilisation": utilisation, "migration": next(iter(_newest(client)), None)}
+
+
+def _newest(client: Client) -> list[dict[str, Any]]:
+    newest: list[dict[str, Any]] = client.get("migrations")["migrations"][:1]
+    return newest

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.frequent_patterns.compiling import compiled
+from migration.optional_compiling import compiled
 
 Numbers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]

@@ -9,9 +9,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from mdp.kernels.compiling import compiled
 from mdp.kernels.paths import Floats, Ints
 from migration.kernels import best_gains, partition, shared
+from migration.optional_compiling import compiled
 
 stay = compiled(shared.stay)
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mdp.kernels.compiling import compiled
 from mdp.kernels.improve import Targets
 from mdp.kernels.paths import Floats, Ints
+from migration.optional_compiling import compiled
 
 
 @compiled

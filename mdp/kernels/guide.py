@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mdp.kernels.compiling import compiled
 from mdp.kernels.paths import Floats, Ints, advance, path_of
+from migration.optional_compiling import compiled
 
 
 @compiled

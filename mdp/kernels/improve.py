@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mdp.kernels.compiling import compiled
 from mdp.kernels.minimum import best_target, forward, scratch
 from mdp.kernels.paths import Floats, Ints, advance, path_of
 from migration.kernels import shared
+from migration.optional_compiling import compiled
 
 Targets = NDArray[np.int32]
 Bounds = NDArray[np.float32]

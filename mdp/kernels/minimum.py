@@ -9,8 +9,8 @@ guide among the partitions that use an edge tells how much less than the guide C
 
 import numpy as np
 
-from mdp.kernels.compiling import compiled
 from mdp.kernels.paths import Floats, Ints
+from migration.optional_compiling import compiled
 
 
 @compiled

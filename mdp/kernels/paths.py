@@ -8,7 +8,7 @@ smaller than x; the rank of a path in lexicographic order is a sum of such numbe
 import numpy as np
 from numpy.typing import NDArray
 
-from mdp.kernels.compiling import compiled
+from migration.optional_compiling import compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

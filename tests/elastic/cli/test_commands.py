@@ -2,36 +2,20 @@
 
 import json
 import os
-from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from elastic.__main__ import main
 from elastic.api import serve
-from elastic.cli import connection
+from elastic.cli import connection, scaling
 from elastic.cli.client import Conflict, Unreachable
 from elastic.cli.connection import Connection, announced
 from tests.elastic.api.paper_job import PaperJob
-
-
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.delenv("ELASTIC_URL", raising=False)
-    monkeypatch.delenv("ELASTIC_TOKEN", raising=False)
-
-
-@pytest.fixture
-def job() -> PaperJob:
-    return PaperJob()
-
-
-@pytest.fixture
-def served(job: PaperJob) -> Iterator[Connection]:
-    with serve(job) as server, announced(Connection(server.url, job.name, server.token)):
-        yield Connection(server.url, job.name, server.token)
 
 
 def elastic(*arguments: str, answer: str | None = None) -> Result:
@@ -45,7 +29,10 @@ def test_the_only_job_here_needs_no_name() -> None:
     assert shown.exit_code == 0, shown.output
     assert "words: running" in shown.output
     assert "node-4" in shown.output
-    assert json.loads(elastic("status", "--json").output)["name"] == "words"
+    told = json.loads(elastic("status", "--json").output)
+    assert told["name"] == "words"
+    assert set(told["utilisation"]) <= {node["name"] for node in told["nodes"]}
+    assert told["migration"] is None
 
 
 @pytest.mark.usefixtures("served")
@@ -54,6 +41,17 @@ def test_watching_refreshes_until_its_time_is_over() -> None:
 
     assert shown.exit_code == 0, shown.output
     assert "words: running" in shown.output
+
+
+@pytest.mark.usefixtures("served")
+def test_every_look_is_a_line_of_json_if_asked() -> None:
+    assert elastic("rebalance", "--tau", "0.1", "--relax", "--yes").exit_code == 0
+    lines = elastic("watch", "--seconds", "0.3", "--every", "0.1", "--json").stdout.splitlines()
+
+    looks = [json.loads(line) for line in lines]
+    assert len(looks) >= 2
+    assert {look["name"] for look in looks} == {"words"}
+    assert looks[-1]["migration"]["progress"]["phase"] == "done"
 
 
 @pytest.mark.usefixtures("served")
@@ -74,7 +72,8 @@ def test_scaling_shows_the_plan_asks_and_follows_it_to_its_end(job: PaperJob) ->
 
     assert shown.exit_code == 0, shown.output
     assert "Carry it out?" in shown.output
-    assert "4 -> 5 nodes" in shown.output
+    assert "4 -> 5 nodes, done" in shown.stdout
+    assert shown.stderr == ""
     assert len(job.assignment().nodes) == 5
     assert "ended" in elastic("journal").output
     assert json.loads(elastic("journal", "--limit", "1", "--json").output)["records"][0]["kind"] == "ended"
@@ -136,6 +135,8 @@ def test_changes_need_the_token_and_looking_does_not(served: Connection, monkeyp
         (["status", "--job", "other"], 2, "no job 'other'"),
         (["status", "--url", "http://127.0.0.1:9", "--job", "words"], Unreachable.exit_code, "still running"),
         (["status", "--url", "http://127.0.0.1:9"], 2, "Name one"),
+        (["learn", "--journal", "memory:x", "--job", "words", "--gaps", "error"], 2, "--gaps: for logs alone"),
+        (["learn", "--journal", "memory:x", "--job", "words", "--no-spark", "--window", "1h"], 2, "--window, --spark"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_sentence(arguments: list[str], code: int, why: str) -> None:
@@ -144,6 +145,49 @@ def test_what_cannot_be_done_is_told_in_a_sentence(arguments: list[str], code: i
     assert done.exit_code == code, done.output
     assert why in " ".join(done.output.split())
     assert "Traceback" not in done.output
+
+
+def test_a_job_that_is_not_there_is_the_same_mistake_here_and_elsewhere(served: Connection) -> None:
+    there = elastic("status", "--url", served.url, "--job", "other")
+    assert (there.exit_code, elastic("status", "--job", "other").exit_code) == (2, 2)
+    assert "other" in there.output
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[1]"])
+def test_what_is_no_api_is_told_in_a_sentence(answer: bytes) -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if answer == b"<html>" else 500)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            done = elastic("journal", "--url", f"http://127.0.0.1:{server.server_port}", "--job", "words")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert done.exit_code == 1
+    assert "no API does so" in done.output
+
+
+def test_whoever_stops_following_a_migration_is_told_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scaling, "time", SimpleNamespace(sleep=interrupted))
+    job = PaperJob(step_seconds=0.1)
+    with serve(job) as server, announced(Connection(server.url, job.name, server.token)):
+        done = elastic("scale", "--nodes", "5", "--relax", "--yes")
+        assert done.exit_code == 1
+        assert "goes on without us" in done.output
+        assert job.migration is not None
+        assert job.migration.wait(30)
+    assert len(job.assignment().nodes) == 5
 
 
 def test_what_a_driver_leaves_is_for_its_user_alone_and_goes_with_it(tmp_path: Path) -> None:

@@ -47,3 +47,10 @@ def test_java_and_spark_that_are_missing_are_asked_for(monkeypatch: pytest.Monke
 def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_LEAST_FREE_MB", 1e12)
     assert "Free some" in doctor.memory("").mend
+
+
+def test_what_to_install_is_shown_to_the_last_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        doctor, "CHECKS", {"kernels": lambda _: doctor.Finding("numpy", "Install spark-elastic[fast].")}
+    )
+    assert "Install spark-elastic[fast]." in CliRunner().invoke(main, ["doctor"]).output

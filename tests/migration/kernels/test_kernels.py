@@ -95,3 +95,9 @@ def test_without_a_place_for_a_cache_the_kernels_are_compiled_all_the_same() -> 
 def test_the_plain_kernels_are_used_when_there_is_no_compiler() -> None:
     without_numba = "import sys; sys.modules['numba'] = None; "
     assert run(without_numba + PLAN_AND_NAME)[0] == "numpy"
+
+
+def test_a_loop_that_exists_once_is_left_as_it_is_when_there_is_no_compiler() -> None:
+    ask = "from migration.optional_compiling import compiled; f = lambda x: x; print(compiled(f) is f)"
+    assert run("import sys; sys.modules['numba'] = None; " + ask) == ["True"]
+    assert run(ask) == ["False"]

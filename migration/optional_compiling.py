@@ -1,4 +1,7 @@
-"""How the loops here are compiled, where that is possible."""
+"""How loops that exist once are compiled: by numba where it is installed, else they run as Python, and are slow.
+
+Where a loop has a fast version in NumPy too, import `migration.compiling` instead, and choose the other on ImportError.
+"""
 
 import logging
 from collections.abc import Callable
@@ -16,6 +19,6 @@ try:
     from migration.compiling import compiled
 except ImportError as cause:
     compiled = _plain
-    _log.info("numba is not available (%s); projecting uses Python. Install spark-elastic[fast] for speed.", cause)
+    _log.info("numba is not available (%s); loops run in Python. Install spark-elastic[fast] for speed.", cause)
 
 __all__ = ["compiled"]
