@@ -343,7 +343,7 @@ class MigrationRunning(ElasticError):
     """Another migration of the job is under way."""
 
     def __init__(self) -> None:
-        super().__init__("a migration is under way. Wait for it, cancel it, or ask again with queue=True.")
+        super().__init__("a migration is under way. Wait for it, cancel it, or, in Python, ask again with queue=True.")
 
 
 class MigrationFailed(ElasticError):

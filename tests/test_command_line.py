@@ -105,8 +105,8 @@ def test_every_command_knows_json_but_those_that_the_document_names() -> None:
 def test_the_demo_is_listed_and_points_to_the_repository_where_it_cannot_be_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for known in [name for name in sys.modules if name.startswith("examples.")]:
-        monkeypatch.delitem(sys.modules, known)
+    for imported in [name for name in sys.modules if name.startswith("examples.")]:
+        monkeypatch.delitem(sys.modules, imported)
     monkeypatch.setitem(sys.modules, "examples", None)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)

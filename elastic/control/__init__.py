@@ -5,7 +5,7 @@ Knows the cluster through one port (`Cluster`), and nothing of Spark.
 
 from elastic.control.autoscale import POLICIES, Autoscaler, Autoscaling, Decision, Observation, Policy
 from elastic.control.cluster import Cluster, NodeCounters, TaskCounters, Vitals
-from elastic.control.journal import Journal
+from elastic.control.journal import Journal, JournalPage
 from elastic.control.load import Load
 from elastic.control.migration import Migration, MigrationProgress
 from elastic.control.monitor import OBSERVE_SECONDS, Monitor
@@ -23,6 +23,7 @@ __all__ = [
     "Cluster",
     "Decision",
     "Journal",
+    "JournalPage",
     "Load",
     "Migration",
     "MigrationProgress",

@@ -67,8 +67,8 @@ class Cluster(Protocol):
         """Until the run is over, or paused between two mini-migrations; False if that takes longer."""
         ...
 
-    def resume(self) -> None:
-        """Go on with a paused run."""
+    def go_on(self) -> None:
+        """Go on with a run that was paused, unless it is again."""
         ...
 
     def suspended(self) -> AbstractContextManager[None]:

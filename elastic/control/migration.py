@@ -80,7 +80,8 @@ class Migration:
         self._run.pause()
 
     def resume(self) -> None:
-        """Go on; a pause that has not taken effect yet does not."""
+        """Go on; a pause that has not taken effect yet does not. Of a pause and a resume, the later one counts."""
+        self._run.unpause()
         self._resumed.set()
 
     def cancel(self) -> None:

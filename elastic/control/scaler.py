@@ -106,8 +106,7 @@ class Scaler:
         run = migration.run
         while run.is_paused and not run.is_over:
             migration.phase = "paused"
-            if migration.wait_for_resume(_LOOK_SECONDS):
-                run.unpause()
+            migration.wait_for_resume(_LOOK_SECONDS)
         if run.is_over:
             return
         migration.phase = "restarting"
@@ -116,18 +115,22 @@ class Scaler:
             while not run.is_over:
                 self._cluster.wait(run, _LOOK_SECONDS)
                 if run.is_paused and run.is_between:
-                    self._cluster.resume()
+                    run.unpause()
+                    self._cluster.go_on()
 
     def _move(self, migration: Migration) -> None:
         run = migration.run
         with self._cluster.moving(run, migration.transfer):
             while not run.is_over:
                 self._cluster.wait(run, _LOOK_SECONDS)
-                if run.is_paused and run.is_between and not run.is_over:
+                if not run.is_between or run.is_over:
+                    continue
+                if run.is_paused:
                     migration.phase = "paused"
-                    if migration.wait_for_resume(_LOOK_SECONDS):
-                        migration.phase = "moving"
-                        self._cluster.resume()
+                    migration.wait_for_resume(_LOOK_SECONDS)
+                else:
+                    migration.phase = "moving"
+                    self._cluster.go_on()
 
     def _write_down(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
         progress = migration.progress()

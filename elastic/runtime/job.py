@@ -2,8 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from elastic.control import (
     Autoscaler,
     Autoscaling,
     Journal,
+    JournalPage,
     Load,
     Migration,
     Monitor,
@@ -259,7 +260,13 @@ class Job:
 
     def journal(self) -> list[dict[str, Any]]:
         """What was decided about this job, in all its lives, oldest first."""
-        return list(self._journal.read())
+        with self._open_journal() as journal:
+            return list(journal.read())
+
+    def journal_page(self, limit: int, before: int | None = None) -> JournalPage:
+        """The same in pages, newest first."""
+        with self._open_journal() as journal:
+            return journal.page(limit, before)
 
     def story(self) -> list[str]:
         """The newest events that the controller heard of, and what it decided."""
@@ -290,6 +297,15 @@ class Job:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @contextmanager
+    def _open_journal(self) -> Iterator[Journal]:
+        """Also of a job that has ended, whose own store is closed."""
+        if not self._ended.is_set():
+            yield self._journal
+            return
+        with closing(self._intake.store.open()) as store:
+            yield Journal(store, self.name)
 
     def _known(self, knowledge: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the value table itself where there is the name of one."""

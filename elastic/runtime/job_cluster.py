@@ -70,8 +70,8 @@ class JobCluster:
             return False
         return True
 
-    def resume(self) -> None:
-        self._controller.resume_migration()
+    def go_on(self) -> None:
+        self._controller.go_on_with_migration()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:

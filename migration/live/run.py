@@ -19,7 +19,7 @@ from migration.live.messages import (
     StateReleased,
 )
 from migration.live.table import Action, Event, Phase, next_phase
-from migration.model import Move, Ownership, after_moves
+from migration.model import Move, Ownership, ScatteredAssignment, after_moves
 
 _COMMANDS: Mapping[Action, Callable[[HandOver], Command]] = {
     Action.RELEASE: ReleaseState,
@@ -114,11 +114,11 @@ class MigrationRun:
         self.is_paused = True
 
     def unpause(self) -> None:
-        """A pause that has not taken effect yet does not."""
+        """A pause that has not taken effect yet does not; one that has ends with `go_on`."""
         self.is_paused = False
 
-    def resume(self) -> list[Command]:
-        self.unpause()
+    def go_on(self) -> list[Command]:
+        """With the next mini-migration, unless one is under way, or somebody paused again meanwhile."""
         return [] if self._ongoing else self._next_mini_migration()
 
     def cancel(self) -> None:
@@ -190,7 +190,11 @@ class MigrationRun:
         ]
         nodes = list(dict.fromkeys((*self.assignment.nodes, *self.target.nodes)))
         after = after_moves(self.assignment, moves, nodes)
-        return self.target if after.owners == self.target.owners else after
+        if after.owners == self.target.owners:
+            return self.target
+        # Without nodes that own nothing: after a cancellation they leave, and nobody should plan with them.
+        working = set(after.owners)
+        return ScatteredAssignment.of_owners(after.owners, [node for node in nodes if node in working])
 
     def _committed(self, event: AssignmentCommitted) -> list[Command]:
         if not self._commit_asked or event.assignment.owners != self._after().owners:

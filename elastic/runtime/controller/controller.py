@@ -179,8 +179,8 @@ class Controller:
     def wait_for_migration(self, run: MigrationRun, seconds: float | None = None) -> None:
         self._wait_for(lambda: run.is_over or (run.is_paused and run.is_between), seconds)
 
-    def resume_migration(self) -> None:
-        self._events.put(self._moving.resume)
+    def go_on_with_migration(self) -> None:
+        self._events.put(self._moving.go_on)
 
     def add_nodes(self, nodes: Sequence[str], seconds: float) -> None:
         """Start more nodes, without units, at once; `NoRoom` if not all come up, and then none is wanted any more."""

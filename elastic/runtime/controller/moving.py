@@ -28,8 +28,8 @@ class Moving:
         self._run, self._lease, self._direct = run, lease, direct
         return self._with_owners(self._carried_out(run.start()))
 
-    def resume(self) -> list[Command]:
-        return [] if self._run is None else self._with_owners(self._carried_out(self._run.resume()))
+    def go_on(self) -> list[Command]:
+        return [] if self._run is None else self._with_owners(self._carried_out(self._run.go_on()))
 
     def stop_nodes(self) -> list[Command]:
         """All of them, and with them the migration under way, unless it is about to be committed: then nothing."""

@@ -85,8 +85,8 @@ class PaperCluster:
             self.current = command.assignment
             self._waiting += self._run.handle(AssignmentCommitted(command.assignment))
 
-    def resume(self) -> None:
-        self._waiting += self._run.resume()
+    def go_on(self) -> None:
+        self._waiting += self._run.go_on()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:

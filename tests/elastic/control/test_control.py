@@ -82,8 +82,8 @@ class PaperCluster:
         threading.Event().wait(min(seconds, 0.01))
         return run.is_over
 
-    def resume(self) -> None:
-        self._carry_out(self.run, self.run.resume())
+    def go_on(self) -> None:
+        self._carry_out(self.run, self.run.go_on())
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -232,6 +232,32 @@ def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before()
     assert migration.progress().tasks_done == len(migration.plan.moves)
 
 
+def test_a_pause_that_comes_while_a_migration_is_about_to_go_on_counts() -> None:
+    cluster = PaperCluster()
+    scaler, _ = scaler_of(cluster)
+    cluster.go.clear()
+    migration = scaler.scale(ScaleRequest(nodes=4))
+    migration.pause()
+    cluster.go.set()
+    while migration.phase != "paused":
+        assert not migration.wait(0.01)
+    going_on, paused_again = cluster.go_on, threading.Event()
+
+    def pause_and_go_on() -> None:
+        migration.pause()
+        paused_again.set()
+        going_on()
+
+    cluster.go_on = pause_and_go_on  # type: ignore[method-assign]
+    migration.resume()
+    assert paused_again.wait(10)
+    cluster.go_on = going_on  # type: ignore[method-assign]
+    assert not migration.wait(0.3)
+    assert migration.progress().tasks_done == 0
+    migration.resume()
+    assert migration.wait(10)
+
+
 def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
     current, workload = Assignment.even(tasks=4, nodes=2), Workload([1.0] * 4, [1.0] * 4)
     wrong: list[dict[str, Any]] = [
@@ -249,6 +275,24 @@ def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
     for request in impossible:
         with pytest.raises(InvalidRequest):
             request.planned(current, workload)
+
+
+@given(records=st.integers(0, 12), limit=st.integers(1, 5))
+def test_pages_of_a_journal_have_every_record_once_newest_first(records: int, limit: int) -> None:
+    store = storage.open("memory:")
+    journal = Journal(store, "job")
+    for place in range(records):
+        journal.append("note", place=place)
+    seen, before = list[dict[str, Any]](), None
+    while True:
+        page = journal.page(limit, before)
+        assert page.total == records
+        assert len(page.records) <= limit
+        seen += page.records
+        before = page.before
+        if before is None:
+            break
+    assert [(record["number"], record["place"]) for record in seen] == [(n, n - 1) for n in range(records, 0, -1)]
 
 
 @given(st.lists(st.lists(st.floats(0.1, 100), min_size=1, max_size=5), min_size=1, max_size=5))

@@ -142,7 +142,7 @@ class World:
             if step == limit // 2:
                 self._faults = replace(self._faults, migration=0.0)
                 self._forget_restart()
-                self._execute(self._moving.resume())
+                self._resume()
             kind = self.random.random()
             if step < calm_after and kind < self._faults.controller_crash:
                 self._crash_controller()
@@ -375,7 +375,12 @@ class World:
         elif kind < 0.3:
             run.pause()
         else:
-            self._execute(self._moving.resume())
+            self._resume()
+
+    def _resume(self) -> None:
+        if (run := self._moving.run) is not None:
+            run.unpause()
+        self._execute(self._moving.go_on())
 
     # Nodes.
 

@@ -127,6 +127,7 @@ def test_a_cancelled_migration_settles_between_two_mini_migrations(size: int, se
     moved = {move.task for move in moves if run.assignment.owners[move.task] == move.target}
     assert len(moved) == done
     assert sorted(cluster.forgotten) == sorted(moved)
+    assert set(run.assignment.nodes) == set(run.assignment.owners)
 
 
 def test_a_paused_migration_goes_on_where_it_was() -> None:
@@ -138,7 +139,9 @@ def test_a_paused_migration_goes_on_where_it_was() -> None:
     assert run.progress().mini_migrations_done == 1
     assert run.is_between
     assert not run.is_over
-    cluster.waiting += run.resume()
+    assert run.go_on() == []
+    run.unpause()
+    cluster.waiting += run.go_on()
     cluster.finish(["node-1"])
     assert run.assignment.owners == run.target.owners
 
