@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from elastic.control import Autoscaler, Load, Migration
+from elastic.control import Autoscaler, JournalPage, Load, Migration
 from elastic.results import Description
 from elastic.runtime.status import JobStatus
 from migration import Ownership, Plan, Workload
@@ -34,7 +34,7 @@ class ServedJob(Protocol):
 
     def load(self, seconds: float = ...) -> Load: ...
 
-    def journal(self) -> list[dict[str, Any]]: ...
+    def journal_page(self, limit: int, before: int | None = ...) -> JournalPage: ...
 
     def plan(
         self, nodes: int | None = ..., *, add: int | None = ..., remove: Sequence[str] = ..., **how: Any

@@ -81,11 +81,11 @@ class Watcher:
         return [rendering.migration(seen) for seen in self.seen.newest()]
 
     def _made(self, number: int) -> outputs.Snapshot:
+        migration = self._note_migration()  # first: where tasks are is then never older than what it says
         status = self.job.status()
         owned = self.job.assignment()
         workload = self.job.workload()
         load = self.job.load(_LOAD_SECONDS)
-        migration = self._note_migration()
         self._mark_losses(status)
         return outputs.Snapshot(
             id=number,

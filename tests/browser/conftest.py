@@ -8,6 +8,8 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
+from tests.spark.conftest import spark as spark  # for the page of a job on a real one
+
 FLAGS = [
     "--headless",
     "--no-sandbox",  # tests may run as root

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from selenium.webdriver import Chrome
@@ -32,14 +33,21 @@ class Page:
             time.sleep(0.05)
         raise AssertionError(f"not in time: {what}. The page says: {self.text('message')!r}")
 
-    def resize(self, width: int | None) -> None:
+    def resize(self, width: int | None, height: int = 900) -> None:
         """As wide as this screen; None is as wide as it was."""
         command = "Emulation.clearDeviceMetricsOverride"
         how: dict[str, Any] = {}
         if width is not None:
             command = "Emulation.setDeviceMetricsOverride"
-            how = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            how = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.browser.execute_cdp_cmd(command, how)
+
+    def picture(self, path: Path) -> None:
+        """The whole page, for whoever wants to see what a test saw."""
+        height = self.run("return document.documentElement.scrollHeight")
+        self.resize(1360, height)
+        self.browser.save_screenshot(str(path))
+        self.resize(None)
 
     def element(self, name: str) -> WebElement:
         return self.browser.find_element(By.ID, name)

@@ -1,15 +1,20 @@
-"""What tests of running jobs share: a folder as a stream, and a job on it."""
+"""What tests of running jobs share: a folder or numbers as a stream, jobs on them, and what these must count."""
 
 import json
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import elastic
-from elastic.operators import CountByKey
+from elastic.operators import Context, CountByKey, Operator, State
 
 SCHEMA = "key string, value long, ts timestamp"
+ROWS, KEYS = 2_000, 400  # of every batch of `numbers`, and in all
 
 
 class Feed:
@@ -46,3 +51,53 @@ def start(frame: DataFrame, store: Path, **changes: Any) -> "elastic.Job":
         **changes,
     }
     return elastic.run(frame, **settings)
+
+
+def numbers(spark: SparkSession) -> DataFrame:
+    """A stream that never ends: every batch has `ROWS` rows, with keys that are known beforehand."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 2)
+    return source.load().selectExpr(f"pmod(value * 7919, {KEYS}) AS key")
+
+
+class SlowCounts(Counter[Any]):
+    """Counts that take `seconds` to come out of their bytes."""
+
+    def __init__(self, counts: dict[Any, int], seconds: float) -> None:
+        super().__init__(counts)
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _slowly, (dict(self), self.seconds)
+
+
+def _slowly(counts: dict[Any, int], seconds: float) -> SlowCounts:
+    time.sleep(seconds)
+    return SlowCounts(counts, seconds)
+
+
+class CountSlowToMove(Operator):
+    """Counts keys, silently; saving a state is quick, moving one is not, so that a migration can be looked at."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self._seconds = seconds
+
+    def initial_state(self) -> SlowCounts:
+        return SlowCounts({}, self._seconds)
+
+    def handle_batch(self, rows: pa.Table, state: State, _: Context) -> None:
+        state.value.update(rows[self.key[0]].to_pylist())
+
+
+def start_slow_to_move(spark: SparkSession, store: Path) -> "elastic.Job":
+    """Counts `numbers` a few times a second: steady, and with time left for whoever looks."""
+    trigger = {"processingTime": "300 milliseconds"}
+    operator = CountSlowToMove(seconds=0.4)
+    return start(numbers(spark), store, operator=operator, tasks=16, trigger=trigger, sink="none")
+
+
+def assert_exact(job: "elastic.Job") -> None:
+    """Of a job on `numbers` that was stopped: every row that it took in was counted, and counted once."""
+    assert job.status().losses == 0
+    total = ROWS * (job.status().last_batch + 1)
+    wanted = np.bincount((np.arange(total) * 7919) % KEYS, minlength=KEYS)
+    assert {row["key"]: row["value"] for row in job.state_table().collect()} == dict(enumerate(wanted.tolist()))

@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,38 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def elastic(*arguments: str) -> subprocess.CompletedProcess[str]:
+def begun(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "elastic", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
 
 
-def run_arguments(place: Path) -> list[str]:
+def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    with process:
+        told, complained = process.communicate(timeout=_SECONDS)
+    return subprocess.CompletedProcess(process.args, process.returncode, told, complained)
+
+
+def elastic(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return ended(begun(*arguments))
+
+
+def answered(*arguments: str) -> Any:
+    """What a command that succeeds says in JSON."""
+    done = elastic(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + _SECONDS
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+    return found
+
+
+def run_arguments(place: Path, operator: str = "elastic.operators:CountByKey") -> list[str]:
     return [
-        *("run", "elastic.operators:CountByKey", "--name", "words", "--store", (place / "store").as_uri()),
+        *("run", operator, "--name", "words", "--store", (place / "store").as_uri()),
         *("--path", str(place / "texts"), "--select", "explode(split(value, ' ')) AS word", "--key", "word"),
         *("--nodes", "2", "--tasks", "16", "--set", "snapshot_seconds=1"),
     ]
@@ -39,7 +64,7 @@ def run_arguments(place: Path) -> list[str]:
 
 @pytest.fixture
 def job(place: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "elastic", *run_arguments(place)]
+    command = [sys.executable, "-m", "elastic", *run_arguments(place, "tests.spark.jobs:CountSlowToMove")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:  # noqa: S603
         assert started.stdout is not None
         assert "words runs. Page and API: http://127.0.0.1:" in started.stdout.readline()
@@ -50,20 +75,39 @@ def job(place: Path) -> Iterator[subprocess.Popen[str]]:
                 started.kill()
 
 
+def outcomes() -> list[str]:
+    """How migrations ended, oldest first."""
+    records = answered("journal")["records"]
+    return [record["outcome"] for record in reversed(records) if record["kind"] == "ended"]
+
+
 def test_a_job_is_run_looked_at_scaled_and_ended_by_command(job: subprocess.Popen[str], place: Path) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while json.loads(elastic("status", "--json").stdout)["rows"] < 3:
-        assert time.monotonic() < deadline
+    until(lambda: answered("status")["rows"] == 3)
     assert "words: running" in elastic("status").stdout
-    assert "ssm" in elastic("plan", "--nodes", "3", "--relax").stdout
-    scaled = elastic("scale", "--nodes", "3", "--relax", "--yes", "--json")
-    assert scaled.returncode == 0, scaled.stderr
-    assert json.loads(scaled.stdout)["progress"]["phase"] == "done"
-    assert len(json.loads(elastic("status", "--json").stdout)["nodes"]) == 3
-    assert [record["kind"] for record in json.loads(elastic("journal", "--json").stdout)["records"]] == [
-        "ended",
-        "began",
-    ]
+    watched = elastic("watch", "--seconds", "1")
+    assert watched.returncode == 0, watched.stderr
+    assert "words: running" in watched.stdout
+    assert "ssm" in elastic("plan", "--nodes", "4", "--relax").stdout
+    for verb, refused in [(verb, begun(verb)) for verb in ("pause", "resume", "cancel")]:
+        done = ended(refused)
+        assert done.returncode == 1
+        assert f"no migration is under way: there is nothing to {verb}." in done.stderr
+
+    scale = ("scale", "--nodes", "4", "--relax", "--yes", "--detach", "--tasks-per-node", "1")
+    both = [ended(process) for process in [begun(*scale), begun(*scale)]]
+    assert sorted(done.returncode for done in both) == [0, 4]
+    assert "Wait for it" in "".join(done.stderr for done in both)
+    assert answered("pause")["is_paused"]
+    assert not answered("resume")["is_over"]
+    until(lambda: outcomes() == ["done"])
+    assert len(answered("status")["nodes"]) == 4
+
+    assert not answered("scale", "--nodes", "2", "--relax", "--detach", "--tasks-per-node", "1")["is_over"]
+    assert answered("cancel")["number"] == 2
+    until(lambda: outcomes() == ["done", "cancelled"])
+    assert answered("rebalance", "--relax")["progress"]["phase"] == "done"
+    assert outcomes() == ["done", "cancelled", "done"]
+
     job.send_signal(signal.SIGINT)
     assert job.wait(60) == 0
     assert elastic("status").returncode == 2

@@ -18,6 +18,8 @@ export const count = (value) => {
   return number + (step ? ` ${step}` : "");
 };
 
+export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+
 export const seconds = (value) => {
   if (value === null || value === undefined) return "–";
   if (value < 1) return `${Math.round(value * 1000)} ms`;

@@ -2,11 +2,9 @@
 
 import { get } from "./api.js";
 import { byId, html } from "./dom.js";
-import { bytes, day, seconds, share } from "./format.js";
+import { bytes, day, plural, seconds, share } from "./format.js";
 
 const PAGE = 25;
-
-const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
 const TOLD = {
   began: (record) => {

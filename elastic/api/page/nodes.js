@@ -18,8 +18,11 @@ export const drawNodes = (snapshot) => {
   const widest = Math.max(cap * 1.12, ...snapshot.nodes.map((node) => node.work), 1e-9);
   const largest = Math.max(...snapshot.nodes.map((node) => node.state_bytes), 1);
   say(byId("cap"), `${seconds(cap)} of work, the most that a node of a balanced assignment carries.`);
-  for (const node of snapshot.nodes) update(rows.get(node.name), node, cap, widest, largest);
+  for (const node of snapshot.nodes) update(rows.get(node.name), node, cap, widest, largest, absent(snapshot));
 };
+
+// What to say of a node that does not serve: in a job that has ended none will come.
+export const absent = (snapshot) => (snapshot.state === "running" ? "starting" : snapshot.state);
 
 const row = (name) => {
   const bar = (kind) => {
@@ -33,7 +36,7 @@ const row = (name) => {
   return { label, work, state, busy, elements: [label, work.box, work.value, state.box, state.value, busy] };
 };
 
-const update = ({ work, state, busy }, node, cap, widest, largest) => {
+const update = ({ work, state, busy }, node, cap, widest, largest, away) => {
   const over = node.work > cap * (1 + 1e-9);
   work.value.dataset.over = over;
   work.box.style.setProperty("--cap", `${(cap / widest) * 100}%`);
@@ -42,6 +45,6 @@ const update = ({ work, state, busy }, node, cap, widest, largest) => {
   work.value.title = over ? "above the cap" : "";
   state.fill.style.width = `${(node.state_bytes / largest) * 100}%`;
   say(state.value, bytes(node.state_bytes));
-  say(busy, node.serving ? share(node.utilisation) : "starting");
+  say(busy, node.serving ? share(node.utilisation) : away);
   busy.title = node.waiting_steps ? `${node.waiting_steps} steps wait` : "";
 };

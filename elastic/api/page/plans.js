@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { colourOf } from "./colours.js";
 import { byId, html, svg } from "./dom.js";
-import { bytes, ranges, seconds, share } from "./format.js";
+import { bytes, plural, ranges, seconds, share } from "./format.js";
 
 const STRATEGIES = {
   ssm: "the least state that any balanced assignment moves",
@@ -130,7 +130,7 @@ const target = (plan) => {
 const cost = (plan, most) => {
   const fill = html("div", { class: "fill" });
   fill.style.width = `${(plan.cost / most) * 100}%`;
-  return html("div", { class: "cost" }, html("span", {}, `moves ${plan.moves.length} tasks, ${bytes(plan.cost)}`),
+  return html("div", { class: "cost" }, html("span", {}, `moves ${plural(plan.moves.length, "task")}, ${bytes(plan.cost)}`),
     html("div", { class: "bar" }, fill), html("span", { class: "note" }, `${share(plan.cost_share)} of all state`));
 };
 

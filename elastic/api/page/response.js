@@ -8,6 +8,7 @@ const HEIGHT = 230;
 const EDGE = { top: 22, right: 8, bottom: 22, left: 54 };
 const HOLD_MS = 3000; // a value without news counts for so long; then there is a gap
 const KEPT = 1200;
+const LETTER = 7; // pixels, about
 
 let points = [];
 let marks = [];
@@ -109,17 +110,23 @@ const areas = (held, x, y) => {
   ]);
 };
 
-const migrationBands = (x, end, right) =>
-  [...bands.values()].flatMap((migration) => {
+// The newest one is named first; a name that would cover another one is left out.
+const migrationBands = (x, end, right) => {
+  let free = right;
+  return [...bands.values()].sort((a, b) => b.began_ms - a.began_ms).flatMap((migration) => {
     const from = x(migration.began_ms);
     const to = Math.max(from + 2, x(migration.ended_ms ?? end));
     const text = `${migration.nodes_before} → ${migration.nodes_after}`;
-    return [
+    const place = Math.min(from + 2, right - text.length * LETTER);
+    const parts = [
       svg("rect", { class: "band", x: from, y: EDGE.top - 6, width: to - from, height: HEIGHT - EDGE.top - EDGE.bottom + 6 }),
       svg("line", { class: "edge", x1: from, x2: from, y1: EDGE.top - 6, y2: HEIGHT - EDGE.bottom }),
-      from > right - 40 ? svg("text", { x: right, y: 11, "text-anchor": "end" }, text) : svg("text", { x: from + 2, y: 11 }, text),
     ];
+    if (place + text.length * LETTER > free) return parts;
+    free = place - LETTER;
+    return [...parts, svg("text", { x: place, y: 11 }, text)];
   });
+};
 
 const losses = (x) =>
   marks.flatMap((mark) => [

@@ -4,6 +4,7 @@
 import { colourOf } from "./colours.js";
 import { byId, html, onWidth, svg, titled } from "./dom.js";
 import { bytes, ranges, seconds } from "./format.js";
+import { absent } from "./nodes.js";
 
 const BARS = 44;
 const ROW = 28;
@@ -149,7 +150,7 @@ const spoken = (snapshot, migration) => {
 const drawLegend = (snapshot) => {
   const items = snapshot.nodes.map((node) =>
     html("li", { class: colourOf(node.name), "data-serving": node.serving ? "true" : "false" },
-      `${node.name} · ${node.tasks}${node.serving ? "" : " · starting"}`));
+      `${node.name} · ${node.tasks}${node.serving ? "" : ` · ${absent(snapshot)}`}`));
   byId("legend").replaceChildren(...items);
 };
 

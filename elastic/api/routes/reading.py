@@ -136,8 +136,5 @@ def journal(
     limit: Annotated[int, Query(ge=1, le=_MOST_RECORDS)] = 50,
 ) -> outputs.JournalPage:
     """What was decided about the job in all its lives, newest first."""
-    records = [{"number": number, **record} for number, record in enumerate(watched.job.journal(), start=1)]
-    older = records if before is None else records[: before - 1]
-    page = older[-limit:]
-    more = page[0]["number"] if len(older) > len(page) else None
-    return outputs.JournalPage(total=len(records), records=page[::-1], before=more)
+    page = watched.job.journal_page(limit, before)
+    return outputs.JournalPage(total=page.total, records=page.records, before=page.before)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import storage
-from elastic.control import Autoscaler, Journal, Load, Migration, Monitor, Scaler, ScaleRequest
+from elastic.control import Autoscaler, Journal, JournalPage, Load, Migration, Monitor, Scaler, ScaleRequest
 from elastic.errors import JobStopped
 from elastic.results import Description
 from elastic.results.description import StageDescription
@@ -76,6 +76,9 @@ class PaperJob:
 
     def journal(self) -> list[dict[str, Any]]:
         return list(self._journal.read())
+
+    def journal_page(self, limit: int, before: int | None = None) -> JournalPage:
+        return self._journal.page(limit, before)
 
     def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
         return self._scaler.plan(self._request(nodes, add, remove, how))

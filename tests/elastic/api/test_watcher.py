@@ -2,11 +2,13 @@
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elastic.api.responses import ApplyLag
 from elastic.api.watcher import Watcher
+from migration import Workload
 from tests.elastic.api.paper_job import PaperJob
 
 
@@ -78,6 +80,27 @@ def test_a_migration_is_seen_whoever_asked_for_it() -> None:
         watcher.look()
     assert [one.number for one in watcher.migrations()] == [2, 1]
     assert watcher.seen.outcomes() == {"done": 2}
+
+
+def test_when_a_migration_is_over_all_tasks_are_shown_where_it_left_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it ends while the snapshot is made."""
+    job = PaperJob()
+    job.cluster.go.clear()
+    migration = job.scale(6, relax=True)
+    measured = job.workload()
+
+    def measure_until_it_is_over() -> Workload:
+        job.cluster.go.set()
+        assert migration.wait(10)
+        return measured
+
+    monkeypatch.setattr(job, "workload", measure_until_it_is_over)
+    watcher = Watcher(job)
+    made = [watcher.look(), watcher.look()]
+    over = [one for one in made if one.migration is not None and one.migration.is_over]
+    assert over[-1] is made[-1]
+    for one in over:
+        assert one.owners == list(migration.plan.target.owners)
 
 
 def test_a_watcher_looks_by_itself_until_it_is_stopped() -> None:
