@@ -44,12 +44,13 @@ def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mappin
         f"{found['name']}: {found['state']}, batch {found['applied_batch']:,} applied, {found['batches_ahead']} ahead, "
         f"{found['rows']:,} rows, {len(found['nodes'])} nodes, {found['losses']} lost so far"
     )
+    owned = {node["name"]: sum(stop - first for first, stop in node["runs"]) for node in assignment["nodes"]}
     nodes = _table(None, "node", "tasks", "state", "busy", "waiting", "")
     for node in found["nodes"]:
         busy = load["utilisation"].get(node["name"])
         nodes.add_row(
             node["name"],
-            str(len(node["units"])),
+            str(owned.get(node["name"], 0)),
             size(sum(unit["state_bytes"] for unit in node["units"])),
             "" if busy is None else f"{busy:.0%}",
             str(node["waiting_steps"]),
@@ -80,7 +81,7 @@ def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
     return shown
 
 
-def migration(found: Mapping[str, Any]) -> Group:
+def migration(found: Mapping[str, Any]) -> Table:
     progress = found["progress"]
     left = progress["seconds_left"]
     line = (
@@ -88,7 +89,16 @@ def migration(found: Mapping[str, Any]) -> Group:
         f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
         f"{size(progress['bytes'])}" + ("" if left is None else f", {left:.1f} s left")
     )
-    return Group(Text(line), ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))
+    shown = Table.grid()  # unlike a bar alone, it ends with its line
+    shown.add_row(Text(line))
+    shown.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))
+    return shown
+
+
+def _fact(name: str, value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return size(value) if name.endswith("bytes") else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def journal(records: Sequence[Mapping[str, Any]]) -> Table:
@@ -97,7 +107,7 @@ def journal(records: Sequence[Mapping[str, Any]]) -> Table:
     for record in records:
         when = datetime.fromtimestamp(record["at_ms"] / 1_000).astimezone().isoformat(" ", "seconds")
         facts = ", ".join(
-            f"{name}={value}"
+            f"{name}={_fact(name, value)}"
             for name, value in record.items()
             if name not in ("number", "at_ms", "kind") and isinstance(value, str | int | float)
         )

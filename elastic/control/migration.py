@@ -33,13 +33,24 @@ class Migration:
         self.plan = plan
         self.mode = mode
         self.transfer = transfer
-        self.phase = "planned"
+        self._phase = "planned"
         self.error: BaseException | None = None
         self._run = run
         self._began = time.monotonic()
+        self._moving_since: float | None = None
         self._ended: float | None = None
         self._over = threading.Event()
         self._resumed = threading.Event()
+
+    @property
+    def phase(self) -> str:
+        return self._phase
+
+    @phase.setter
+    def phase(self, phase: str) -> None:
+        if phase == "moving" and self._moving_since is None:
+            self._moving_since = time.monotonic()
+        self._phase = phase
 
     @property
     def run(self) -> MigrationRun:
@@ -58,10 +69,12 @@ class Migration:
 
     def progress(self) -> MigrationProgress:
         progress = self._run.progress()
-        seconds = (self._ended or time.monotonic()) - self._began
+        now = self._ended or time.monotonic()
         left = None
         if progress.tasks_done:
-            left = seconds * (progress.tasks - progress.tasks_done) / progress.tasks_done
+            # Nodes have started by then: that takes long, and only once.
+            moving = now - (self._moving_since or self._began)
+            left = moving * (progress.tasks - progress.tasks_done) / progress.tasks_done
         return MigrationProgress(
             self.phase,
             progress.tasks_done,
@@ -70,7 +83,7 @@ class Migration:
             progress.size,
             progress.stored_bytes,
             progress.direct_bytes,
-            seconds,
+            now - self._began,
             0.0 if self.is_over else left,
         )
 

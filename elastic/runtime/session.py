@@ -1,7 +1,9 @@
 """Spark sessions that suit jobs: a local one with room for nodes, or one on a cluster."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -44,4 +46,9 @@ def _session(master: str, defaults: Mapping[str, str], options: Mapping[str, str
         builder = builder.config(name, value)
     for key, value in options.items():
         builder = builder.config(key.replace("_", "."), value)
-    return builder.getOrCreate()
+    interrupted = signal.getsignal(signal.SIGINT)
+    session = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        # On Ctrl-C PySpark would cancel all of its jobs, and nodes are jobs: they end by `Job.stop`, in peace.
+        signal.signal(signal.SIGINT, interrupted)
+    return session

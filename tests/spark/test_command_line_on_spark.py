@@ -65,7 +65,10 @@ def run_arguments(place: Path, operator: str = "elastic.operators:CountByKey") -
 @pytest.fixture
 def job(place: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "elastic", *run_arguments(place, "tests.spark.jobs:CountSlowToMove")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:  # noqa: S603
+    with (
+        (place / "complaints").open("w") as complaints,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True) as started,  # noqa: S603
+    ):
         assert started.stdout is not None
         assert "words runs. Page and API: http://127.0.0.1:" in started.stdout.readline()
         try:
@@ -110,6 +113,7 @@ def test_a_job_is_run_looked_at_scaled_and_ended_by_command(job: subprocess.Pope
 
     job.send_signal(signal.SIGINT)
     assert job.wait(60) == 0
+    assert "is lost" not in (place / "complaints").read_text()  # Ctrl-C lets nodes end in peace
     assert elastic("status").returncode == 2
     assert not list((place / "state").rglob("*.json"))
 
