@@ -8,6 +8,7 @@ const HEIGHT = 230;
 const EDGE = { top: 22, right: 8, bottom: 22, left: 54 };
 const HOLD_MS = 3000; // a value without news counts for so long; then there is a gap
 const KEPT = 1200;
+const SETTLED = 3; // Spark's first batches take seconds: they are drawn, but do not flatten all that follow
 const LETTER = 7; // pixels, about
 
 let points = [];
@@ -57,7 +58,8 @@ const draw = () => {
   const end = points.at(-1)?.at_ms ?? Date.now();
   const held = filled(points.filter((point) => point.at_ms >= end - span - HOLD_MS));
   const seen = held.filter((point) => point.at_ms >= end - span);
-  const most = Math.max(...seen.map((point) => point.trigger + point.lag), 100);
+  const settled = seen.filter((point) => point.batch >= SETTLED);
+  const most = Math.max(...(settled.length ? settled : seen).map((point) => point.trigger + point.lag), 100);
   const [top, ticks] = scale(most);
   const x = (at) => EDGE.left + ((at - end + span) / span) * (width - EDGE.left - EDGE.right);
   const y = (ms) => HEIGHT - EDGE.bottom - (ms / top) * (HEIGHT - EDGE.top - EDGE.bottom);

@@ -165,7 +165,7 @@ class Controller:
 
     def route(self) -> Route:
         with self._changed:
-            serving = self._coordinator.serving()
+            serving = self._coordinator.roster.serving()
             addresses = {node: address for node, address in self._nodes.addresses().items() if node in serving}
             return Route(self._coordinator.placement.route(), addresses)
 
@@ -196,16 +196,16 @@ class Controller:
     def remove_node(self, node: str) -> None:
         """Let a node without units go; returns when it is told."""
         self._events.put(events.NodeUnwanted(node))
-        self._wait_for(lambda: node not in self._coordinator.serving())
+        self._wait_for(lambda: node not in self._coordinator.roster.serving())
 
     def stop_nodes(self) -> None:
         """Every node leaves, and is gone when this returns; a migration that was under way did not happen."""
         ending: list[str] = []
 
         def stop() -> list[commands.Command]:
-            before = self._coordinator.wanted()
+            before = self._coordinator.roster.wanted()
             decided = self._moving.stop_nodes()
-            ending.extend(set(before.values()) - set(self._coordinator.wanted().values()))
+            ending.extend(set(before.values()) - set(self._coordinator.roster.wanted().values()))
             return decided
 
         self._decided(stop)
@@ -225,7 +225,7 @@ class Controller:
                 "applied_batch": coordinator.published,
                 "saved_batch": coordinator.manifest.low_water_mark,
                 "batches_ahead": coordinator.batches.ahead,
-                "serving": sorted(coordinator.serving()),
+                "serving": sorted(coordinator.roster.serving()),
                 "losses": self.recoveries.losses,
                 "recoveries": [recovery.to_json() for recovery in self.recoveries.done],
                 "nodes": self._nodes.status(),
@@ -281,9 +281,9 @@ class Controller:
     def _wait_until_serving(self, nodes: Collection[str], seconds: float) -> None:
         wanted = set(nodes)
         try:
-            self._wait_for(lambda: wanted <= self._coordinator.serving(), seconds)
+            self._wait_for(lambda: wanted <= self._coordinator.roster.serving(), seconds)
         except TimeoutError:
-            raise NoRoom(len(wanted & self._coordinator.serving()), len(wanted), seconds) from None
+            raise NoRoom(len(wanted & self._coordinator.roster.serving()), len(wanted), seconds) from None
 
     def _wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> None:
         def ready() -> bool:

@@ -8,7 +8,6 @@ taken every round of a batch.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from elastic.routing import Routing
@@ -25,7 +24,6 @@ from elastic.runtime.protocol.messages import (
     Held,
     Installed,
     Joined,
-    Message,
     Release,
     Released,
     Saved,
@@ -33,22 +31,13 @@ from elastic.runtime.protocol.messages import (
     Stored,
 )
 from elastic.runtime.protocol.placement import Placement
+from elastic.runtime.protocol.roster import Roster
 from elastic.runtime.protocol.snapshots import Snapshots
 from elastic.runtime.protocol.steps import Position
 from migration import live
 from storage.state import Manifest
 
 _STORY_LENGTH = 500  # decisions kept for whoever asks what happened
-
-
-@dataclass
-class _Node:
-    """A node as the controller knows it: the one incarnation it listens to, and how far that is."""
-
-    incarnation: str
-    address: str = ""
-    joined: bool = False
-    has_units: bool = False
 
 
 class Coordinator:
@@ -64,8 +53,7 @@ class Coordinator:
         self.placement = Placement(routing, slots)
         self.batches = Batches(manifest, published, emitting, slots)
         self.snapshots = Snapshots(self._through)
-        self._launches = 0
-        self._nodes = {node: _Node(self._new_incarnation(node)) for node in nodes}
+        self.roster = Roster(lambda: self.manifest.number, nodes)
         self._epoch_asked = False
         self._to_install: dict[str, set[int]] = {}  # by target: units that it should take over
         self._releasing: dict[str, list[Released]] = {}  # by source: states whose last results are not in hand
@@ -99,8 +87,7 @@ class Coordinator:
 
     def start(self) -> list[Command]:
         """What to do first: start every node, and go on with batches that were under way."""
-        starting = [commands.StartNode(name, node.incarnation) for name, node in self._nodes.items()]
-        return [*starting, *self.batches.advance()]
+        return [*self.roster.starting(), *self.batches.advance()]
 
     def handle(self, event: Any) -> list[Command]:
         """What to do now that this happened."""
@@ -119,26 +106,10 @@ class Coordinator:
     def published(self) -> int:
         return self.batches.published
 
-    def alive(self) -> dict[str, str]:
-        """Incarnations of the nodes that are up, by name."""
-        return {name: node.incarnation for name, node in self._nodes.items() if node.joined}
-
-    def wanted(self) -> dict[str, str]:
-        """Incarnations of all nodes that are up or being started, by name."""
-        return {name: node.incarnation for name, node in self._nodes.items()}
-
-    def serving(self) -> set[str]:
-        """Nodes that were given their units."""
-        return {name for name, node in self._nodes.items() if node.has_units}
-
     # Nodes come and go.
 
     def _joined(self, event: Joined) -> list[Command]:
-        node = self._nodes.get(event.node)
-        if node is None or node.incarnation != event.incarnation or node.joined:
-            return []
-        node.joined, node.address = True, event.address
-        if self._epoch_asked:
+        if not self.roster.join(event) or self._epoch_asked:
             return []
         self._epoch_asked = True
         return [commands.CommitEpoch(f"{event.node} joined")]
@@ -153,12 +124,11 @@ class Coordinator:
         if self.snapshots.is_committing:
             return []
         decided: list[Command] = []
-        for name, node in self._nodes.items():
-            if node.joined and not node.has_units and not self._epoch_asked:
-                node.has_units = True
-                decided += self._send(name, self._adoption(self.placement.slots_on(name)))
+        for name in self.roster.without_units() if not self._epoch_asked else ():
+            self.roster.give_units(name)
+            decided += self.roster.send(name, self._adoption(self.placement.slots_on(name)))
         for name, slots in self._to_install.items():
-            decided += self._send(name, self._adoption(sorted(slots)))
+            decided += self.roster.send(name, self._adoption(sorted(slots)))
         self._to_install.clear()
         return decided
 
@@ -174,46 +144,43 @@ class Coordinator:
         source = None
         if released is not None and released.ref.batch >= through:
             state, through = released.ref, released.ref.batch
-            source = self._nodes[released.source].address if released.source is not None else None
+            source = self.roster.address(released.source) if released.source is not None else None
         return Held(slot, state, through, self.batches.reported(slot), source)
 
     def _lost(self, event: events.NodeLost) -> list[Command]:
-        node = self._nodes.get(event.node)
-        if node is None or node.incarnation != event.incarnation:
+        if not self.roster.is_current(event.node, event.incarnation):
             return []
-        node = self._nodes[event.node] = _Node(self._new_incarnation(event.node))
+        starting = self.roster.start(event.node)
         self.batches.forget_reports(event.node)
         self._releasing.pop(event.node, None)
         self.placement.lost(event.node)
         self.snapshots.lost(event.node, self.placement.slots_on(event.node))
         return [
-            commands.StartNode(event.node, node.incarnation),
+            starting,
             commands.Tell(live.NodeLost(event.node)),
             *self._go_on_with_snapshot(),
         ]
 
     def _wanted(self, event: events.NodeWanted) -> list[Command]:
-        if event.node in self._nodes:
-            return []
-        node = self._nodes[event.node] = _Node(self._new_incarnation(event.node))
-        return [commands.StartNode(event.node, node.incarnation)]
+        return [] if event.node in self.roster else [self.roster.start(event.node)]
 
     def _unwanted(self, event: events.NodeUnwanted) -> list[Command]:
         """Only a node without units can go."""
-        if event.node not in self._nodes or self.placement.slots_on(event.node):
+        if event.node not in self.roster or self.placement.slots_on(event.node):
             return []
-        node = self._nodes.pop(event.node)
+        stopping = self.roster.stop(event.node)
         self.placement.lost(event.node)
         self.snapshots.lost(event.node, self.placement.slots_on(event.node))
-        return [commands.StopNode(event.node, node.incarnation), *self._go_on_with_snapshot()]
+        return [stopping, *self._go_on_with_snapshot()]
 
     def _all_unwanted(self, _: events.AllNodesUnwanted) -> list[Command]:
         """Saved states and the log are all that is needed to begin anew."""
-        stopping = [commands.StopNode(name, node.incarnation) for name, node in self._nodes.items()]
-        for name in self._nodes:
+        names = list(self.roster)
+        for name in names:
             self.batches.forget_reports(name)
             self.snapshots.lost(name, self.placement.slots_on(name))
-        for waiting in (self._nodes, self._releasing, self._to_install):
+        stopping = [self.roster.stop(name) for name in names]
+        for waiting in (self._releasing, self._to_install):
             waiting.clear()
         self.placement.reset()
         return [*stopping, *self._go_on_with_snapshot()]
@@ -221,23 +188,10 @@ class Coordinator:
     def _owners_wanted(self, _: events.OwnersWanted) -> list[Command]:
         return [command for name in self.placement.owners() for command in self._wanted(events.NodeWanted(name))]
 
-    def _new_incarnation(self, name: str) -> str:
-        self._launches += 1
-        return f"{name}.{self.manifest.number}.{self._launches}"
-
     def _learn(self, manifest: Manifest) -> None:
         """Answers may overtake each other; the manifest with the highest number is the one that counts."""
         if manifest.number > self.manifest.number:
             self.manifest = manifest
-
-    def _send(self, name: str, message: Message) -> list[Command]:
-        """To a node that has units; to one that has not, what matters is said when it gets them."""
-        node = self._nodes.get(name)
-        return [commands.Send(name, node.incarnation, message)] if node is not None and node.has_units else []
-
-    def _listens_to(self, report: Applied | Saved | Failed | Released | Stored | Installed) -> bool:
-        node = self._nodes.get(report.node)
-        return node is not None and node.incarnation == report.incarnation and node.has_units
 
     def _unit(self, slot: int) -> Any:
         return self.placement.committed.unit(slot)
@@ -257,10 +211,10 @@ class Coordinator:
         if step is None:
             return []
         apply = Apply(self.manifest.epoch, step)
-        return [command for name in self.placement.owners() for command in self._send(name, apply)]
+        return [command for name in self.placement.owners() for command in self.roster.send(name, apply)]
 
     def _applied(self, report: Applied) -> list[Command]:
-        if not self._listens_to(report):
+        if not self.roster.listens_to(report):
             return []
         self.batches.applied(report)
         return [*self.batches.advance(), *self._tell_released()]
@@ -271,7 +225,7 @@ class Coordinator:
         return [*self.batches.advance(), *self._go_on_with_snapshot()]
 
     def _failed(self, report: Failed) -> list[Command]:
-        if not self._listens_to(report):
+        if not self.roster.listens_to(report):
             return []
         self.failure = report
         return [commands.FailJob(report)]
@@ -279,14 +233,14 @@ class Coordinator:
     # States replace the log.
 
     def _snapshot_due(self, _: events.SnapshotDue) -> list[Command]:
-        return self.snapshots.begin() if self.serving() else []
+        return self.snapshots.begin() if self.roster.serving() else []
 
     def _lease_opened(self, event: events.LeaseOpened) -> list[Command]:
-        self.snapshots.lease_opened(event.lease, sorted(self.serving()))
+        self.snapshots.lease_opened(event.lease, sorted(self.roster.serving()))
         return self._go_on_with_snapshot()
 
     def _saved(self, report: Saved) -> list[Command]:
-        if self._listens_to(report):
+        if self.roster.listens_to(report):
             self.snapshots.saved(report)
         return self._go_on_with_snapshot()
 
@@ -297,7 +251,7 @@ class Coordinator:
             name, lease = turn
             slots = self.placement.slots_on(name)
             saved = {slot: self._through(slot) for slot in slots}
-            asked = self._send(name, Snapshot(self.manifest.epoch, lease, saved))
+            asked = self.roster.send(name, Snapshot(self.manifest.epoch, lease, saved))
             if not asked:
                 self.snapshots.lost(name, slots)
             decided += asked
@@ -321,17 +275,17 @@ class Coordinator:
         slots = self.placement.slots_of_tasks(hand_over.tasks)
         self.placement.begin_move(slots, hand_over.target)
         release = Release(self.manifest.epoch, tuple(slots), event.lease, event.direct)
-        return self._send(hand_over.source, release) or [commands.Tell(live.NodeLost(hand_over.source))]
+        return self.roster.send(hand_over.source, release) or [commands.Tell(live.NodeLost(hand_over.source))]
 
     def _released(self, report: Released) -> list[Command]:
         leaving = all(self.placement.is_leaving(ref.unit.task, report.node) for ref in report.states)
-        if not self._listens_to(report) or not leaving:
+        if not self.roster.listens_to(report) or not leaving:
             return []
         self._releasing.setdefault(report.node, []).append(report)
         return self._tell_released()
 
     def _stored(self, report: Stored) -> list[Command]:
-        if self._listens_to(report):
+        if self.roster.listens_to(report):
             self.placement.stored(report.state)
         return []
 
@@ -360,7 +314,7 @@ class Coordinator:
         return [*self._wanted(events.NodeWanted(target)), *self._give_units()]
 
     def _installed(self, report: Installed) -> list[Command]:
-        if not self._listens_to(report):
+        if not self.roster.listens_to(report):
             return []
         tasks = self.placement.installed(report.slots)
         return [commands.Tell(live.StateInstalled(report.node, tuple(tasks), report.direct_bytes))]
@@ -376,4 +330,4 @@ class Coordinator:
     def _forget_asked(self, command: live.ForgetState) -> list[Command]:
         slots = self.placement.slots_of_tasks(command.hand_over.tasks)
         self.placement.forget_move(slots)
-        return self._send(command.hand_over.source, Forget(self.manifest.epoch, tuple(slots)))
+        return self.roster.send(command.hand_over.source, Forget(self.manifest.epoch, tuple(slots)))

@@ -318,7 +318,7 @@ class World:
             self._move_lease = None
         routing = self._coordinator.placement.committed
         assert isinstance(routing, IntervalRouting)
-        for node in sorted(set(self._coordinator.alive()) - set(routing.assignment.owners)):
+        for node in sorted(set(self._coordinator.roster.alive()) - set(routing.assignment.owners)):
             self._hear(events.NodeUnwanted(node))
         nodes = [f"node-{number}" for number in range(1, self.random.choice([2, 3, 4, 5]))]
         owners = [self.random.choice(nodes) for _ in range(routing.assignment.tasks)]
@@ -426,7 +426,7 @@ class World:
         Who waits for a source that is known to be lost must soon be told; a crash that heals it does not count.
         """
         assert held.source is not None, f"{held} is gone"
-        if held.source not in self._coordinator.wanted().values():
+        if held.source not in self._coordinator.roster.wanted().values():
             self._in_vain[node.incarnation, held] += 1
             assert self._in_vain[node.incarnation, held] < IN_VAIN, f"{node.incarnation} waits for {held}"
 
@@ -634,7 +634,7 @@ class World:
         return [node for node in self._nodes if node.alive]
 
     def _counting(self) -> list[Node]:
-        alive = self._coordinator.alive()
+        alive = self._coordinator.roster.alive()
         return [node for node in self._nodes if node.alive and alive.get(node.name) == node.incarnation]
 
     def _deliver(self, event: Any) -> None:

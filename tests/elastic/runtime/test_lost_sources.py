@@ -23,7 +23,7 @@ class Nodes:
         current = Assignment.even(tasks=4, nodes=2)
         self.coordinator = Coordinator(MANIFEST, IntervalRouting(current), -1, [False], current.nodes)
         self.moving = Moving(self.coordinator)
-        for node, incarnation in self.coordinator.wanted().items():
+        for node, incarnation in self.coordinator.roster.wanted().items():
             self.hear(Joined(node, incarnation, f"address of {node}"))
             self.hear(events.EpochCommitted(self.coordinator.manifest))
         target = Assignment.of_lengths([1, 3])
@@ -34,7 +34,7 @@ class Nodes:
         return self.moving.settle(self.coordinator.handle(event))
 
     def says(self, kind: Any, node: str, *facts: Any, **more: Any) -> list[Adopt]:
-        heard = self.hear(kind(node, self.coordinator.wanted()[node], *facts, **more))
+        heard = self.hear(kind(node, self.coordinator.roster.wanted()[node], *facts, **more))
         return [one.message for one in heard if isinstance(one, commands.Send) and isinstance(one.message, Adopt)]
 
 
@@ -69,7 +69,7 @@ def test_a_state_that_a_lost_source_has_stored_is_read_from_the_store(nodes: Nod
 
 
 def test_what_an_incarnation_says_that_does_not_count_any_more_makes_nothing_durable(nodes: Nodes) -> None:
-    old = nodes.coordinator.wanted()["node-1"]
+    old = nodes.coordinator.roster.wanted()["node-1"]
     nodes.says(Released, "node-1", (STATE,), stored=False)
     nodes.says(events.NodeLost, "node-1", "crashed")
     assert nodes.hear(Stored("node-1", old, STATE)) == []
