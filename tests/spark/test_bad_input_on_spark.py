@@ -1,5 +1,6 @@
 """What cannot work is refused with a reason, before anything starts or without losing anything."""
 
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,24 @@ def test_a_lost_checkpoint_is_noticed_before_rows_are_skipped_or_repeated(feed: 
     with pytest.raises(errors.CheckpointMismatch):
         job.await_termination(60)
     assert job.status().state == "failed"
+
+
+def test_an_old_copy_of_the_checkpoint_is_noticed_before_rows_are_skipped(feed: Feed, tmp_path: Path) -> None:
+    checkpoint, copy = tmp_path / "checkpoint", tmp_path / "copy"
+    with start(feed.frame(), tmp_path / "store", checkpoint=checkpoint.as_uri()) as job:
+        for key in "abc":
+            feed.send_keys(key)
+            job.process_all_available()
+            if key == "a":
+                shutil.copytree(checkpoint, copy)
+    feed.send_keys("d")
+    job = start(feed.frame(), tmp_path / "store", checkpoint=copy.as_uri())
+    with pytest.raises(errors.CheckpointMismatch) as caught:
+        job.await_termination(60)
+    assert (caught.value.next_batch, caught.value.last_batch) == (1, 2)
+    with start(feed.frame(), tmp_path / "store", checkpoint=checkpoint.as_uri()) as job:
+        job.process_all_available()
+        assert [job.state(key) for key in "abcd"] == [1, 1, 1, 1]
 
 
 def test_a_null_key_stops_the_job_or_is_kept_or_dropped_as_told(feed: Feed, tmp_path: Path) -> None:

@@ -119,9 +119,10 @@ class Controller:
         """Until every node has its units; `NoRoom` if that takes too long."""
         self._wait_until_serving(self._nodes.names, seconds)
 
-    def is_known(self, batch: int) -> bool:
-        """Whether the batch counts already: it is being repeated after a restart."""
-        return batch <= self._coordinator.newest.batch
+    @property
+    def newest_batch(self) -> int:
+        """The newest batch that counts."""
+        return self._coordinator.newest.batch
 
     def claim(self, query: str) -> None:
         """Bind the job to Spark's query, which its checkpoint names: the batch numbers of another one mean nothing."""

@@ -66,14 +66,17 @@ class Intake:
             raise BatchNotTaken(f"batch {batch}: {kind}: {str(error)[:_TEXT_LENGTH]}") from None
 
     def _take(self, frame: DataFrame, batch: int) -> None:
-        """A batch that counts already is Spark's repetition after a crash, and changes nothing."""
+        """The newest batch that counts may come again, after a crash before Spark noted its end, and changes nothing.
+
+        An older one comes from an older checkpoint: Spark would put rows into it that nobody has counted.
+        """
         self.controller.check()
         self._claim(frame)
-        if self.controller.is_known(batch):
+        newest = self.controller.newest_batch
+        if batch == newest:
             return
-        expected = self.controller.next_batch
-        if batch != expected:
-            raise CheckpointMismatch(self.job, batch, expected - 1)
+        if batch != newest + 1:
+            raise CheckpointMismatch(self.job, batch, newest)
         self.controller.wait_for_room()
         timestamp_ms = time.time_ns() // 1_000_000
         statuses = self._send(frame, batch)
