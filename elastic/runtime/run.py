@@ -112,6 +112,7 @@ def _start(
     results = ResultLog(opened, secret, name, compression=settings.compression) if sink.logs else None
     published = max(results.published(), default=-1) if results is not None else manifest.last_batch
     names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
+    admission.check_cluster(spark, len(names))  # it goes on with those that it had, however many were asked for
     stages = runners(pipeline, settings.on_error)
     coordinator = Coordinator(manifest, routing, published, emitting(stages), names)
     local = admission.is_local(spark.sparkContext.master or "")

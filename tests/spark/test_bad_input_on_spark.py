@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from elastic import errors
 from elastic.operators import Context, CountByKey, Operator, State
+from elastic.runtime import admission
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
@@ -99,6 +100,17 @@ def test_an_incompatible_restart_is_refused_and_changes_nothing(feed: Feed, tmp_
             start(feed.frame(), tmp_path / "store", **changes)
     with start(feed.frame(), tmp_path / "store") as job:
         assert job.state("a") == 1
+
+
+def test_a_job_that_was_scaled_out_is_refused_at_once_where_its_nodes_have_no_room(
+    feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(feed.frame(), tmp_path / "store") as job:
+        job.scale(4).wait()
+    monkeypatch.setattr(admission, "_task_slots", lambda *_: 4)
+    with pytest.raises(errors.TooFewSlots) as caught:
+        start(feed.frame(), tmp_path / "store", nodes=2)
+    assert (caught.value.nodes, caught.value.slots) == (4, 4)
 
 
 def test_a_lost_checkpoint_is_noticed_before_rows_are_skipped_or_repeated(feed: Feed, tmp_path: Path) -> None:
