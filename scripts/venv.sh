@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes the virtual environment: scripts/venv.sh PYTHON FOLDER
+# Makes the virtual environment: scripts/venv.sh PYTHON FOLDER EXTRAS
 set -euo pipefail
 python=$1
 venv=$2
+extras=$3
 
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
     echo "spark-elastic needs Python 3.11 or newer as '$python'. Install one, or name it: make PYTHON=python3.12 ..." >&2
@@ -20,7 +21,7 @@ fi
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 echo "installing the Python dependencies into $venv ..."
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
 echo "compiling the kernels ..."
 "$venv/bin/python" -m migration
 "$venv/bin/python" -m elastic.operators

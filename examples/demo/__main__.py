@@ -2,4 +2,5 @@
 
 from examples.demo.command import command
 
-command()
+if __name__ == "__main__":
+    command()

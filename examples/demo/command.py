@@ -17,7 +17,7 @@ import click
     "--every", "every_ms", type=click.IntRange(100, 60_000), help="Milliseconds between two batches of texts."
 )
 @click.option(
-    "--pause", default=10.0, show_default=True, type=click.FloatRange(1, 600), help="Seconds between two acts."
+    "--pause", default=8.0, show_default=True, type=click.FloatRange(1, 600), help="Seconds between two acts."
 )
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="Of API and page; 0 is any.")
 @click.option("--open", "browse", is_flag=True, help="Show the page and the report in a browser.")

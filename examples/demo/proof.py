@@ -1,12 +1,18 @@
 """Whether everything was right: every batch that was reported, and in the end every count that is kept."""
 
-from collections.abc import Callable, Sequence
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import elastic
 from examples.frequent_patterns.audit import Audit, difference
-from examples.frequent_patterns.board import Change
+from examples.frequent_patterns.board import Change, Patterns
 from examples.frequent_patterns.pipeline import DETECTOR
+
+_TOGETHER = 16  # batches that one process mines in one go; it needs the window before them too
 
 
 class Proof(NamedTuple):
@@ -30,16 +36,56 @@ class Proof(NamedTuple):
         return f"WRONG in {len(self.wrong)} places: " + "; ".join(self.wrong[:3] or ["nothing was compared"])
 
 
-def prove(job: elastic.Job, audit: Audit, changes: Sequence[Change], told: Callable[[int], None]) -> Proof:
-    """Mine all windows again, in plain Python; `told` hears how many batches are done."""
-    for done, change in enumerate(changes, 1):
-        audit.look(change)
-        told(done)
+def prove(
+    job: elastic.Job,
+    audit: Audit,
+    changes: Sequence[Change],
+    told: Callable[[int], None],
+    processes: int = os.cpu_count() or 1,
+) -> Proof:
+    """Mine all windows again, in plain Python, before the audit has seen any; `told` hears how many are done."""
+    for number, (change, expected) in enumerate(zip(changes, _mined(audit, len(changes), processes), strict=True)):
+        audit.compare(change, number, expected)
+        told(number + 1)
     applied = job.status().applied_batch + 1
-    if applied != audit.batches:
-        audit.wrong.append(f"{applied} batches were applied, {audit.batches} reported")
-    expected = {" ".join(pattern): count for pattern, count in audit.window().items()}
+    if applied != len(changes):
+        audit.wrong.append(f"{applied} batches were applied, {len(changes)} reported")
+    expected_counts = _counts(audit, len(changes))
     kept = {row["pattern"]: row["texts"] for row in job.state_table(DETECTOR).collect() if row["texts"]}
-    if kept != expected:
-        audit.wrong.append(f"counts at the end: {difference(kept, expected)}")
-    return Proof(audit.batches, audit.batches * audit.per_batch, len(expected), audit.wrong)
+    if kept != expected_counts:
+        audit.wrong.append(f"counts at the end: {difference(kept, expected_counts)}")
+    return Proof(len(changes), len(changes) * audit.per_batch, len(expected_counts), audit.wrong)
+
+
+def _mined(audit: Audit, batches: int, processes: int) -> Iterator[Patterns]:
+    """The patterns after every batch, by processes that know the texts and nothing of the job."""
+    firsts = range(0, batches, _TOGETHER)
+    with ExitStack() as stack:
+        mapped: Callable[..., Iterator[list[Patterns]]] = map
+        if processes > 1:
+            # A fresh process each: this one has threads, and a copy of it might wait for them for ever.
+            fresh = multiprocessing.get_context("spawn")
+            mapped = stack.enter_context(ProcessPoolExecutor(processes, fresh)).map
+        stops = [min(first + _TOGETHER, batches) for first in firsts]
+        for found in mapped(_patterns_after, [audit] * len(stops), firsts, stops):
+            yield from found
+
+
+def _patterns_after(audit: Audit, first: int, stop: int) -> list[Patterns]:
+    """After the batches from `first` up to `stop`."""
+    miner = _before(audit, first)
+    found: list[Patterns] = [miner.expected_next() for _ in range(miner.batches, stop)]
+    return found[-(stop - first) :]
+
+
+def _counts(audit: Audit, batches: int) -> dict[str, int]:
+    """How many texts of the last window have each pattern."""
+    miner = _before(audit, batches - 1)
+    while miner.batches < batches:
+        miner.expected_next()
+    return {" ".join(pattern): count for pattern, count in miner.window().items()}
+
+
+def _before(audit: Audit, batch: int) -> Audit:
+    """A new one that has the whole window when it comes to this batch."""
+    return Audit(audit.texts, audit.per_batch, audit.mining, batches=max(0, batch - audit.mining.span.amount + 1))

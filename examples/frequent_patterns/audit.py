@@ -33,15 +33,26 @@ class Audit:
             raise InvalidSetting("window", str(self.mining.span), "only a window of batches can be known beforehand")
         self._counts = deque(maxlen=self.mining.span.amount)
 
+    def expected_next(self) -> dict[str, int]:
+        """What the miner finds in the window after the next batch."""
+        numbers = np.arange(self.per_batch) + self.batches * self.per_batch
+        self.batches += 1
+        self._counts.append(patterns_of(self.texts.numbered(numbers).to_pylist(), self.mining))
+        return maximal(self.window(), self.mining.threshold)
+
     def look(self, change: Change) -> bool:
         """Whether the patterns after this batch, the next one, are right."""
-        expected = self._expected_next()
+        expected = self.expected_next()
         self.most_patterns = max(self.most_patterns, len(expected))
-        if change.batch != self.batches - 1:
-            self.wrong.append(f"batch {change.batch} was reported instead of {self.batches - 1}")
+        return self.compare(change, self.batches - 1, expected)
+
+    def compare(self, change: Change, batch: int, expected: Patterns) -> bool:
+        """Whether this is what should have been reported after that batch."""
+        if change.batch != batch:
+            self.wrong.append(f"batch {change.batch} was reported instead of {batch}")
         if change.patterns != expected:
             self.wrong.append(f"batch {change.batch}: {difference(change.patterns, expected)}")
-        return change.batch == self.batches - 1 and change.patterns == expected
+        return change.batch == batch and change.patterns == expected
 
     def window(self) -> Counter[tuple[str, ...]]:
         """How many texts of the window after the last batch have each pattern."""
@@ -49,12 +60,6 @@ class Audit:
         for counts in self._counts:
             found.update(counts)
         return found
-
-    def _expected_next(self) -> dict[str, int]:
-        numbers = np.arange(self.per_batch) + self.batches * self.per_batch
-        self.batches += 1
-        self._counts.append(patterns_of(self.texts.numbered(numbers).to_pylist(), self.mining))
-        return maximal(self.window(), self.mining.threshold)
 
 
 def difference(got: Patterns, expected: Patterns) -> str:

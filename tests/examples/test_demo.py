@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from examples.demo import proof as proof_module
 from examples.demo import report
 from examples.demo.diary import Diary, Episode
 from examples.demo.picture import draw
@@ -84,10 +85,12 @@ def test_a_steady_episode_counts_what_nothing_else_met_and_others_what_they_met(
 
 def test_a_proof_holds_for_what_is_exact_and_names_what_is_not() -> None:
     told: list[int] = []
-    proof = prove(job_of(4), Audit(MadeTexts(), PER_BATCH, MINING), true_changes(4), told.append)
+    proof = prove(job_of(4), Audit(MadeTexts(), PER_BATCH, MINING), true_changes(4), told.append, processes=2)
     assert proof.holds
     assert "each of 4 batches" in str(proof)
     assert told == [1, 2, 3, 4]
+    many = 2 * proof_module._TOGETHER + 3  # more than one process gets
+    assert prove(job_of(many), Audit(MadeTexts(), PER_BATCH, MINING), true_changes(many), told.append, 1).holds
     wrong = true_changes(4)
     wrong[2] = Change(2, {**wrong[2].patterns, "no such": 3}, 0, 0)
     for job, changes, why in (
@@ -95,7 +98,7 @@ def test_a_proof_holds_for_what_is_exact_and_names_what_is_not() -> None:
         (job_of(4, lost=1), true_changes(4), "counts at the end: 1 missing"),
         (job_of(5), true_changes(4), "5 batches were applied, 4 reported"),
     ):
-        proof = prove(job, Audit(MadeTexts(), PER_BATCH, MINING), changes, lambda _: None)
+        proof = prove(job, Audit(MadeTexts(), PER_BATCH, MINING), changes, lambda _: None, processes=1)
         assert not proof.holds
         assert why in str(proof)
     assert not Proof(0, 0, 0, []).holds
