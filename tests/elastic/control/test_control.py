@@ -216,7 +216,8 @@ def test_a_second_request_is_refused_or_waits_as_asked() -> None:
     assert len(cluster.current.nodes) == 4
 
 
-def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before() -> None:
+def paused_migration() -> tuple[PaperCluster, Migration]:
+    """One that was paused before its first move."""
     cluster = PaperCluster()
     scaler, _ = scaler_of(cluster)
     cluster.go.clear()
@@ -225,6 +226,11 @@ def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before()
     cluster.go.set()
     while migration.phase != "paused":
         assert not migration.wait(0.01)
+    return cluster, migration
+
+
+def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before() -> None:
+    _, migration = paused_migration()
     assert not migration.wait(0.3)
     assert migration.progress().tasks_done == 0
     migration.resume()
@@ -233,14 +239,7 @@ def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before()
 
 
 def test_a_pause_that_comes_while_a_migration_is_about_to_go_on_counts() -> None:
-    cluster = PaperCluster()
-    scaler, _ = scaler_of(cluster)
-    cluster.go.clear()
-    migration = scaler.scale(ScaleRequest(nodes=4))
-    migration.pause()
-    cluster.go.set()
-    while migration.phase != "paused":
-        assert not migration.wait(0.01)
+    cluster, migration = paused_migration()
     going_on, paused_again = cluster.go_on, threading.Event()
 
     def pause_and_go_on() -> None:
