@@ -57,7 +57,8 @@ def _rows(diary: Diary) -> Iterable[Sequence[str]]:
     for episode in diary.episodes:
         found = summary(diary, episode)
         if episode.kind != "warming":
-            yield (episode.title, f"{found.batches}", *(f"{value:,.0f}" for value in found[:3]))
+            shown = [f"{value:,.0f}" for value in found[:3]] if found.batches else ["none"] * 3
+            yield (episode.title, f"{found.batches}", *shown)
 
 
 def _html(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
