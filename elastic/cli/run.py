@@ -3,6 +3,7 @@
 import inspect
 import json
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from migration import MigrationError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from elastic.operators import Operator
+    from elastic.operators import Operator, Stage
+
+    Pipeline = list[Operator | Stage]
 
 _LOOK_SECONDS = 0.5
 _SENTENCES = {
@@ -75,7 +78,7 @@ def command(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Run an operator on a stream until Ctrl-C; MODULE:OPERATOR names a class, or a function that gives an operator."""
+    """Run an operator on a stream until Ctrl-C; MODULE:OPERATOR is a class, or a function that gives one or several."""
     # Imported late: it brings the control plane, and that the planner with its compiler.
     from elastic.api import serve
 
@@ -116,10 +119,10 @@ def _say(event: str, as_json: bool, **facts: str) -> None:
     click.echo(json.dumps({"event": event, **facts}) if as_json else _SENTENCES[event].format(**facts))
 
 
-def made(text: str) -> "Operator":
-    """The operator that MODULE:NAME speaks of; modules in this folder count too."""
+def made(text: str) -> "Pipeline":
+    """The operator, or the operators in their order, that MODULE:NAME speaks of; modules in this folder count too."""
     # Imported late: it brings the compiler with it.
-    from elastic.operators import Operator
+    from elastic.operators import Operator, Stage
 
     module, colon, attribute = text.partition(":")
     if not colon or not attribute:
@@ -129,14 +132,23 @@ def made(text: str) -> "Operator":
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as missing:
         raise click.BadParameter(f"there is no {text}: {missing}. Check the name, or run it where it is.") from missing
-    operator = found() if inspect.isclass(found) or inspect.isfunction(found) else found
-    if not isinstance(operator, Operator):
+    operator = _called(text, found) if inspect.isclass(found) or inspect.isfunction(found) else found
+    several = list(operator) if isinstance(operator, list | tuple) else [operator]
+    if not several or not all(isinstance(one, Operator | Stage) for one in several):
         raise click.BadParameter(f"{text} gives {type(operator).__name__}, and no operator. Derive it from Operator.")
-    return operator
+    return several
+
+
+def _called(text: str, make: Callable[..., Any]) -> Any:
+    try:
+        inspect.signature(make).bind()
+    except TypeError as cause:
+        raise click.BadParameter(f"{text} has {cause}. Name a function that gives an operator by itself.") from cause
+    return make()
 
 
 def _job(
-    operator: "Operator",
+    operator: "Pipeline",
     name: str,
     store: str,
     keys: tuple[str, ...],

@@ -2,9 +2,11 @@
 
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import Any, Self
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -90,3 +92,25 @@ def test_signals_are_as_they_were_when_it_is_over(job: Running) -> None:
     job.life = KeyboardInterrupt()
     typed()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_operators_come_from_a_class_a_value_or_a_function_that_may_give_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made_here.py").write_text(
+        "from elastic.operators import CountByKey, Stage\n"
+        "ready = CountByKey()\n"
+        "def pipeline(times=2):\n"
+        "    return [Stage(CountByKey(), key='word', name=f'count-{n}') for n in range(times)]\n"
+        "def needs(times):\n"
+        "    return CountByKey()\n"
+        "def nothing():\n"
+        "    return []\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert [len(run.made(f"made_here:{name}")) for name in ("CountByKey", "ready", "pipeline")] == [1, 1, 2]
+    wrong = {"needs": "gives an operator by itself", "nothing": "no operator", "absent": "Check the name"}
+    for name, why in wrong.items():
+        with pytest.raises(click.BadParameter, match=why):
+            run.made(f"made_here:{name}")
