@@ -125,7 +125,7 @@ def picture(samples: list[Sample]) -> Path:
 @click.option("--minutes", default=30.0)
 def main(minutes: float) -> None:
     """Run a steady stream and watch what grows."""
-    spark = elastic.local_session(NODES, spark_ui_showConsoleProgress="false", spark_driver_memory="1g")
+    spark = elastic.local_session(NODES, spark_driver_memory="1g")
     spark.sparkContext.setLogLevel("OFF")
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
         store = Path(folder) / "store"

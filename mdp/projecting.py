@@ -13,7 +13,6 @@ from mdp.approximate import train
 from mdp.approximate.training import Progress as TrainingProgress
 from mdp.errors import InvalidProjection
 from mdp.exact import DEFAULT_ERROR, Progress, project_exactly
-from mdp.lattice import Lattice
 from mdp.matrix import TransitionMatrix
 from mdp.process import DEFAULT_GAMMA, DEFAULT_TAU, DecisionProcess
 from mdp.shelf import MemoryShelf, Shelf, StoreShelf
@@ -111,11 +110,10 @@ def _exact(
     process: DecisionProcess, error: float, workers: Workers, shelf: Shelf, *, resume: bool, seed: int, report: Report
 ) -> ValueTable:
     start = train(process, rounds=2, sequences=8, seed=seed)
-    lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
     found = project_exactly(
         process,
         error=error,
-        start={nodes: start.edge_terms(lattice) for nodes, lattice in lattices.items()},
+        start=start.starting_terms(),
         workers=workers,
         shelf=shelf,
         resume=resume,

@@ -8,9 +8,7 @@ import numpy as np
 from mdp.approximate import Lookahead, train
 from mdp.approximate.foresight import Foresight
 from mdp.exact import project_exactly
-from mdp.exact.guide import Guide
 from mdp.exact.values import ExactValues
-from mdp.lattice import Lattice
 from mdp.process import DecisionProcess
 from mdp.simulate import Comparison, Policy, compare
 from mdp.workers import Workers
@@ -61,9 +59,7 @@ def reduced(process: DecisionProcess, most: int = REDUCED_PARTITIONS) -> Decisio
 def exact_policy(process: DecisionProcess, *, error: float = _EXACT_ERROR, workers: Workers | None = None) -> Policy:
     """What exact values decide."""
     found = project_exactly(process, error=error, workers=workers)
-    lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
-    guides = {nodes: Guide.fitted(lattice, found.values[nodes]) for nodes, lattice in lattices.items()}
-    return ExactValues(process, found.values, guides)
+    return ExactValues.fitted(process, found.values)
 
 
 def measured(process: DecisionProcess, *, terms: str = "both", seed: int = 0) -> Quality:

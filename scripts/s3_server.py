@@ -61,6 +61,14 @@ class S3Server:
         """The keywords of `storage.open` that let it in."""
         return {"access_key": self.access_key, "secret_key": self._secret_key, "region": REGION}
 
+    def environment(self) -> dict[str, str]:
+        """What lets a process in that is told nothing else."""
+        return {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self._secret_key,
+            "AWS_DEFAULT_REGION": REGION,
+        }
+
     def client(self) -> "S3Client":
         """boto3's own client, as it comes: for buckets, and to compare a store with."""
         return boto3.client(

@@ -110,7 +110,7 @@ def _times(found: Milliseconds) -> list[str]:
 @click.option("--most-mb", default=2_000.0, help="the largest state of the sweep")
 def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sweep: bool, most_mb: float) -> None:
     """Compare what a stream notices of a migration in every mode, and in Spark's own way."""
-    spark = elastic.local_session(MORE_NODES, spark_driver_memory="4g", spark_ui_showConsoleProgress="false")
+    spark = elastic.local_session(MORE_NODES, spark_driver_memory="4g")
     spark.sparkContext.setLogLevel("OFF")
     stream = Stream(state_mb)
     trial(OURS, spark, Stream(WARM_UP_MB), WARM_UP_SECONDS)  # who comes first must not pay for a cold Spark

@@ -113,7 +113,7 @@ def speed_cells(speeds: Speeds, name: str, keys: int) -> tuple[str, str, str]:
 @click.option("--growth/--no-growth", "with_growth", default=True, help="also measure against nodes and keys")
 def main(rounds: int, with_growth: bool) -> None:
     """Compare this engine with Spark's own on one stream."""
-    spark = elastic.local_session(16, spark_driver_memory="4g", spark_ui_showConsoleProgress="false")
+    spark = elastic.local_session(16, spark_driver_memory="4g")
     spark.sparkContext.setLogLevel("OFF")
     speeds, spent = volume(spark, rounds), latency(spark)
     rows = [

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from elastic.control import MODES, TRANSFERS
+from elastic.control import MODES, TRANSFERS, ScaleRequest
 from migration import STRATEGIES
 
 _MOST_NODES = 1_024
@@ -48,7 +48,7 @@ class Balance(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     tau: Annotated[float, Field(ge=0, le=_MOST_TAU, allow_inf_nan=False)] = Field(
-        0.2, description="a node may carry 1 + tau times the mean work"
+        ScaleRequest.tau, description="a node may carry 1 + tau times the mean work"
     )
     relax: bool = Field(False, description="if nothing is balanced, take the smallest cap that is feasible")
     value: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(

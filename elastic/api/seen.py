@@ -1,10 +1,10 @@
 """The migrations of one job that the API has heard of, whoever asked for them."""
 
 import threading
-import time
 from collections import Counter, deque
 from dataclasses import dataclass
 
+from elastic.api.clock import now_ms
 from elastic.api.errors import UnknownMigration
 from elastic.control import Migration
 
@@ -35,7 +35,7 @@ class SeenMigrations:
         with self._lock:
             seen = next((one for one in self._kept if one.migration is migration), None)
             if seen is None:
-                began_ms = _now_ms() - round(migration.progress().seconds * 1000)
+                began_ms = now_ms() - round(migration.progress().seconds * 1000)
                 seen = SeenMigration(self._next, migration, began_ms)
                 self._next += 1
                 self._kept.append(seen)
@@ -65,7 +65,3 @@ class SeenMigrations:
             if seen.ended_ms is None and seen.migration.is_over:
                 seen.ended_ms = seen.began_ms + round(seen.migration.progress().seconds * 1000)
                 self._outcomes[seen.migration.phase] += 1
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from elastic.api import outputs, rendering
+from elastic.api.clock import now_ms
 from elastic.api.port import ServedJob
 from elastic.api.responses import LOOK_SECONDS, ApplyLag, ResponseHistory
 from elastic.api.seen import SeenMigrations
-from elastic.control import Load, Migration, Repeating
+from elastic.control import Load, Migration, Repeating, ScaleRequest
 from elastic.runtime.status import JobStatus
 from migration import Ownership, Workload
 
 SNAPSHOT_SECONDS = 0.5
 _RATE_SECONDS = 5.0  # rows a second are counted over that long
 _LOAD_SECONDS = 10.0
-_TAU = 0.2  # the default of a scale request
+_TAU = ScaleRequest.tau
 _MARKS = 20
 _STALE_SECONDS = 10.0
 
@@ -89,7 +90,7 @@ class Watcher:
         self._mark_losses(status)
         return outputs.Snapshot(
             id=number,
-            at_ms=_now_ms(),
+            at_ms=now_ms(),
             job=status.name,
             state=status.state,
             epoch=status.epoch,
@@ -114,8 +115,7 @@ class Watcher:
         )
 
     def _look_at_batches(self) -> None:
-        status = self.job.status()
-        self._lag.look(time.monotonic(), status.last_batch, status.applied_batch)
+        self._lag.look(time.monotonic(), *self.job.batches())
 
     def _response(self, number: int, status: JobStatus) -> outputs.Response:
         at = time.monotonic()
@@ -123,7 +123,7 @@ class Watcher:
         lag = self._lag.take(at)
         return outputs.Response(
             id=number,
-            at_ms=_now_ms(),
+            at_ms=now_ms(),
             batch=status.last_batch,
             trigger_ms=self._trigger_ms(status),
             apply_lag_ms=None if lag is None else round(lag * 1000, 1),
@@ -152,7 +152,7 @@ class Watcher:
         if status.losses > self._losses:
             lost = status.losses - self._losses
             text = "a node was lost" if lost == 1 else f"{lost} nodes were lost"
-            self._marks.append(outputs.Mark(at_ms=_now_ms(), kind="loss", text=text))
+            self._marks.append(outputs.Mark(at_ms=now_ms(), kind="loss", text=text))
         self._losses = status.losses
 
     def _rate(self, rows: int) -> float:
@@ -201,7 +201,3 @@ def _cap(owned: Ownership, workload: Workload, migration: Migration | None) -> f
 def _rounded(numbers: Sequence[float]) -> list[float]:
     """To what a picture can show."""
     return [float(f"{number:.4g}") for number in numbers]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

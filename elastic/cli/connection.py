@@ -17,6 +17,7 @@ import click
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 URL, TOKEN = "ELASTIC_URL", "ELASTIC_TOKEN"
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ from rich.live import Live
 from elastic.cli import rendering
 from elastic.cli.client import Cancelled, Client, Failed, Refused
 from elastic.cli.completion import nodes_there
-from elastic.cli.connection import Connection, reaching
+from elastic.cli.connection import AS_JSON, Connection, reaching
 from elastic.cli.known import MODES, STRATEGIES, TAU, TRANSFERS
 from elastic.cli.waiting import is_watched, waiting
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _LOOK_SECONDS = 0.2
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
 def _options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
@@ -60,7 +59,7 @@ _MOVEMENT = _options(
 @_WANTED
 @_BALANCE
 @click.option("--strategy", "strategies", multiple=True, type=click.Choice(STRATEGIES), help="Repeatable.")
-@_AS_JSON
+@AS_JSON
 @reaching
 def plan(connection: Connection, strategies: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """What several strategies would do, side by side; changes nothing."""
@@ -77,7 +76,7 @@ def plan(connection: Connection, strategies: tuple[str, ...], as_json: bool, **a
 @_WANTED
 @_BALANCE
 @_MOVEMENT
-@_AS_JSON
+@AS_JSON
 @reaching
 def scale(connection: Connection, nodes: int | None, add: int | None, remove: tuple[str, ...], **how: Any) -> None:
     """Change the number of nodes of a running job: shows the plan, asks, and follows it to its end."""
@@ -89,7 +88,7 @@ def scale(connection: Connection, nodes: int | None, add: int | None, remove: tu
 @click.command("rebalance")
 @_BALANCE
 @_MOVEMENT
-@_AS_JSON
+@AS_JSON
 @reaching
 def rebalance(connection: Connection, **how: Any) -> None:
     """Move tasks between the nodes that there are, until none carries too much."""
@@ -140,7 +139,7 @@ def _said(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _steered(verb: str, help_text: str) -> click.Command:
     @click.command(verb, help=help_text)
-    @_AS_JSON
+    @AS_JSON
     @reaching
     def command(connection: Connection, as_json: bool) -> None:
         client = Client(connection)

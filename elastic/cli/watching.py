@@ -11,13 +11,11 @@ from rich.live import Live
 
 from elastic.cli import rendering
 from elastic.cli.client import Client
-from elastic.cli.connection import Connection, reaching
-
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+from elastic.cli.connection import AS_JSON, Connection, reaching
 
 
 @click.command("status")
-@_AS_JSON
+@AS_JSON
 @reaching
 def status(connection: Connection, as_json: bool) -> None:
     """How a job is: its nodes, tasks, batches, rows and losses."""
@@ -62,7 +60,7 @@ def _draw_looks(client: Client, every: float, deadline: float) -> None:
 
 @click.command("journal")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200), help="The newest so many.")
-@_AS_JSON
+@AS_JSON
 @reaching
 def journal(connection: Connection, limit: int, as_json: bool) -> None:
     """What was decided about a job in all its lives, newest first."""

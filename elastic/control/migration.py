@@ -106,8 +106,9 @@ class Migration:
         """What happened, in order."""
         return list(self._run.story)
 
-    def wait_for_resume(self, seconds: float) -> bool:
-        return self._resumed.wait(seconds)
+    def wait_for_resume(self, seconds: float) -> None:
+        """Until somebody resumes or cancels it, for so long at most."""
+        self._resumed.wait(seconds)
 
     def end(self, phase: str, error: BaseException | None = None) -> None:
         self.phase, self.error, self._ended = phase, error, time.monotonic()

@@ -116,6 +116,10 @@ class Job:
     def status(self) -> JobStatus:
         return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
 
+    def batches(self) -> tuple[int, int]:
+        """The newest batch that counts, and the newest whose results are visible: `status` without its cost."""
+        return self._controller.newest_batch, self._controller.applied_batch
+
     def results(self, stage: str | None = None) -> DataFrame:
         """What the job gives out, as a streaming DataFrame."""
         return self._frame.sparkSession.readStream.format("elastic").options(**self._source_options(stage)).load()
@@ -154,9 +158,9 @@ class Job:
         """Until everything that the source has now is applied and its results are visible. For tests and demos."""
         self._stream.process_all_available()
         self._raise_failure()
-        self._controller.wait_until_applied(self._controller.next_batch - 1)
+        self._controller.wait_until_applied(self._controller.newest_batch)
         if self._follower is not None:
-            self._follower.wait(self._controller.next_batch - 1)
+            self._follower.wait(self._controller.newest_batch)
 
     def scale(
         self,
@@ -325,7 +329,7 @@ class Job:
 
     def _settle(self) -> None:
         try:
-            self._controller.wait_until_applied(self._controller.next_batch - 1, _DRAIN_SECONDS)
+            self._controller.wait_until_applied(self._controller.newest_batch, _DRAIN_SECONDS)
             self._controller.snapshot(_DRAIN_SECONDS)
         except (TimeoutError, ElasticError) as error:
             _log.warning("%s stops with steps or states unsaved; its next life repeats them: %s", self.name, error)

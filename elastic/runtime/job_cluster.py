@@ -76,7 +76,7 @@ class JobCluster:
     @contextmanager
     def suspended(self) -> Iterator[None]:
         with self._intake.gate:
-            self._controller.wait_until_applied(self._controller.next_batch - 1)
+            self._controller.wait_until_applied(self._controller.newest_batch)
             yield
 
     @contextmanager
@@ -84,7 +84,7 @@ class JobCluster:
         """The stream ends first and starts last; what it brought is applied and saved before a node goes."""
         settings = self._intake.settings
         with self._stream.interrupted():
-            self._controller.wait_until_applied(self._controller.next_batch - 1)
+            self._controller.wait_until_applied(self._controller.newest_batch)
             self._controller.snapshot(settings.store_patience_seconds)
             self._controller.stop_nodes()
             try:

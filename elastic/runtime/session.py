@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 # Spark's own default writes checkpoints through a slow path; this one is as safe on a local disk and 60 ms faster.
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _SENDERS = 4  # task slots beside the nodes
-_WORKERS = {
+_ALWAYS = {
     "spark.python.daemon.module": "elastic.runtime.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",  # nodes are jobs that never end: a bar for them would never go away
@@ -42,7 +42,7 @@ def cluster_session(master: str, **options: str) -> SparkSession:
 
 def _session(master: str, defaults: Mapping[str, str], options: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("spark-elastic")
-    for name, value in {**_WORKERS, **defaults}.items():
+    for name, value in {**_ALWAYS, **defaults}.items():
         builder = builder.config(name, value)
     for key, value in options.items():
         builder = builder.config(key.replace("_", "."), value)

@@ -39,7 +39,7 @@ def opened(store: str) -> Iterator[Place]:
 @contextmanager
 def _minio(folder: Path) -> Iterator[str]:
     # Imported late: boto3 is an extra, and a store of files does without it.
-    from scripts.s3_server import REGION, minio_binary, minio_server
+    from scripts.s3_server import minio_binary, minio_server
 
     if minio_binary() is None:
         raise InvalidSetting(
@@ -47,9 +47,6 @@ def _minio(folder: Path) -> Iterator[str]:
         )
     with minio_server(folder) as server:
         server.create_bucket(_BUCKET)
-        settings = server.settings()
         # In the environment, for the processes that Spark starts; it is this process's own, and ends with it.
-        os.environ["AWS_ACCESS_KEY_ID"] = settings["access_key"]
-        os.environ["AWS_SECRET_ACCESS_KEY"] = settings["secret_key"]
-        os.environ["AWS_DEFAULT_REGION"] = REGION
+        os.environ.update(server.environment())
         yield server.url(_BUCKET, "state")

@@ -13,7 +13,7 @@ import elastic
 @contextmanager
 def quiet_spark(nodes: int, log_level: str = "ERROR") -> Iterator[SparkSession]:
     """With room for the nodes, and for some more to scale out to."""
-    spark = elastic.local_session(nodes, spark_ui_showConsoleProgress="false", spark_log_level=log_level)
+    spark = elastic.local_session(nodes, spark_log_level=log_level)
     try:
         yield spark
     finally:

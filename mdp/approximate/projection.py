@@ -59,8 +59,12 @@ class AdditiveProjection:
         return Lookahead(self.process, self.additive, candidates)
 
     def edge_terms(self, lattice: Lattice) -> Floats:
-        """V as terms of the edges of a lattice: where an exact projection may begin."""
+        """V as terms of the edges of a lattice."""
         return edge_terms(self.additive.by_nodes[lattice.parts], lattice)
+
+    def starting_terms(self) -> dict[int, Floats]:
+        """The same for every node count of the process: where an exact projection may begin."""
+        return {nodes: self.edge_terms(Lattice(nodes, first)) for nodes, first in self.process.first.items()}
 
     def to_parts(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
         """Arrays by name and facts for JSON, without the process."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -25,6 +26,13 @@ class ExactValues:
         self._process = process
         self._values = values
         self._guides = guides
+
+    @classmethod
+    def fitted(cls, process: DecisionProcess, values: Mapping[int, Floats]) -> Self:
+        """With guides that are fitted to the values."""
+        lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
+        guides = {nodes: Guide.fitted(lattice, values[nodes]) for nodes, lattice in lattices.items()}
+        return cls(process, values, guides)
 
     def value(self, boundaries: Sequence[int]) -> float:
         nodes = len(boundaries) - 1

@@ -12,14 +12,12 @@ from mdp.approximate import Foresight, Lookahead, train
 from mdp.approximate import Progress as TrainingProgress
 from mdp.exact import Progress as SweepProgress
 from mdp.exact import project_exactly
-from mdp.exact.guide import Guide
 from mdp.exact.values import ExactValues
 from mdp.experiments.contests import SSM, Contender, Contest, following
 from mdp.experiments.matrices import Months, learned_from_all, months
 from mdp.experiments.progress import Progress, Unwatched
 from mdp.experiments.scale import FULL, Scale
 from mdp.experiments.workloads import WORKLOADS
-from mdp.lattice import Lattice
 from mdp.learning import Log
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
@@ -129,12 +127,9 @@ class Lab:
         start = train(  # as `project` does
             process, rounds=min(2, rounds), samples=samples, sequences=min(8, sequences), seed=self.seed
         )
-        lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
-        terms = {nodes: start.edge_terms(lattice) for nodes, lattice in lattices.items()}
-        found = project_exactly(process, start=terms, progress=self._tell_sweep)
+        found = project_exactly(process, start=start.starting_terms(), progress=self._tell_sweep)
         seconds = time.perf_counter() - began
-        guides = {nodes: Guide.fitted(lattice, found.values[nodes]) for nodes, lattice in lattices.items()}
-        return Exact(ExactValues(process, found.values, guides), found.relative_error, found.sweeps, seconds)
+        return Exact(ExactValues.fitted(process, found.values), found.relative_error, found.sweeps, seconds)
 
     def _trained(self, process: DecisionProcess) -> Approximate:
         began = time.perf_counter()

@@ -143,7 +143,7 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
 
 def main() -> None:
     settings = DriverSettings.parse()
-    spark = elastic.local_session(settings.nodes, spark_master=settings.master, spark_ui_showConsoleProgress="false")
+    spark = elastic.local_session(settings.nodes, spark_master=settings.master)
     tell(event="spark", jvm=spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     began = time.monotonic()
     job = start(spark, settings)

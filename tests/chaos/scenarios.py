@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scripts.s3_server import REGION, S3Server, minio_server
+from scripts.s3_server import S3Server, minio_server
 from tests.chaos.deaths import MOMENTS, REPLAYING, Deaths
 from tests.chaos.life import ROOT, DriverEnded
 from tests.chaos.run import Outcome, Run, running
@@ -159,16 +159,11 @@ def _place(store: str, folder: Path) -> Iterator[tuple[Callable[[str], str], S3S
 
 def _environment(server: S3Server | None) -> dict[str, str]:
     """For a driver and all that it starts, on this machine only."""
-    found = {
+    return {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "ELASTIC_SECRET": secrets.token_hex(32),
+        **({} if server is None else server.environment()),
     }
-    if server is not None:
-        settings = server.settings()
-        found["AWS_ACCESS_KEY_ID"] = settings["access_key"]
-        found["AWS_SECRET_ACCESS_KEY"] = settings["secret_key"]
-        found["AWS_DEFAULT_REGION"] = REGION
-    return found

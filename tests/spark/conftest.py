@@ -10,7 +10,7 @@ import elastic
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = elastic.local_session(4, spark_ui_showConsoleProgress="false")
+    session = elastic.local_session(4)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,16 @@ def start(frame: DataFrame, store: Path, **changes: Any) -> "elastic.Job":
         **changes,
     }
     return elastic.run(frame, **settings)
+
+
+def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What it gives once that is something."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        if found := holds():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("not in time")
 
 
 def numbers(spark: SparkSession) -> DataFrame:

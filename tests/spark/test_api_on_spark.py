@@ -2,8 +2,7 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ import elastic
 import elastic.api
 from elastic.api.server import Server
 from migration import Plan, ownership_from_dict
-from tests.spark.jobs import assert_exact, start_slow_to_move
+from tests.spark.jobs import assert_exact, start_slow_to_move, until
 
 pytestmark = pytest.mark.spark
 
@@ -50,15 +49,6 @@ class Client(httpx.Client):
     def until(self, migration: str, *phases: str) -> Any:
         """The migration in one of these phases."""
         return until(lambda: found if (found := self.told(migration))["progress"]["phase"] in phases else None)
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    ends = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < ends:
-        if found := holds():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("not in time")
 
 
 @pytest.fixture(scope="module")

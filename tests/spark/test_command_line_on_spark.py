@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.spark.jobs import until
 
 pytestmark = pytest.mark.spark
 _SECONDS = 120
@@ -47,13 +49,6 @@ def answered(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def until(holds: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + _SECONDS
-    while not (found := holds()):
-        assert time.monotonic() < deadline
-    return found
-
-
 def run_arguments(place: Path, operator: str = "elastic.operators:CountByKey") -> list[str]:
     return [
         *("run", operator, "--name", "words", "--store", (place / "store").as_uri()),
@@ -85,7 +80,7 @@ def outcomes() -> list[str]:
 
 
 def test_a_job_is_run_looked_at_scaled_and_ended_by_command(job: subprocess.Popen[str], place: Path) -> None:
-    until(lambda: answered("status")["rows"] == 3)
+    until(lambda: answered("status")["rows"] == 3, _SECONDS)
     assert "words: running" in elastic("status").stdout
     watched = elastic("watch", "--seconds", "1")
     assert watched.returncode == 0, watched.stderr
@@ -102,12 +97,12 @@ def test_a_job_is_run_looked_at_scaled_and_ended_by_command(job: subprocess.Pope
     assert "Wait for it" in "".join(done.stderr for done in both)
     assert answered("pause")["is_paused"]
     assert not answered("resume")["is_over"]
-    until(lambda: outcomes() == ["done"])
+    until(lambda: outcomes() == ["done"], _SECONDS)
     assert len(answered("status")["nodes"]) == 4
 
     assert not answered("scale", "--nodes", "2", "--relax", "--detach", "--tasks-per-node", "1")["is_over"]
     assert answered("cancel")["number"] == 2
-    until(lambda: outcomes() == ["done", "cancelled"])
+    until(lambda: outcomes() == ["done", "cancelled"], _SECONDS)
     assert answered("rebalance", "--relax")["progress"]["phase"] == "done"
     assert outcomes() == ["done", "cancelled", "done"]
 

@@ -124,6 +124,11 @@ class Controller:
         """The newest batch that counts."""
         return self._coordinator.newest.batch
 
+    @property
+    def applied_batch(self) -> int:
+        """The newest batch whose results are visible."""
+        return self._coordinator.published
+
     def claim(self, query: str) -> None:
         """Bind the job to Spark's query, which its checkpoint names: the batch numbers of another one mean nothing."""
         bound = self._parts.manifests.recover().meta.get("query")
@@ -131,11 +136,6 @@ class Controller:
             self._parts.manifests.commit(lambda current: replace(current, meta={**current.meta, "query": query}))
         elif bound != query:
             raise CheckpointMismatch(self._parts.name, 0, self._coordinator.newest.batch)
-
-    @property
-    def next_batch(self) -> int:
-        """The number of the batch that may come next."""
-        return self._coordinator.newest.batch + 1
 
     def wait_for_room(self) -> None:
         """Until the nodes are not too far behind: this is what makes a fast source wait."""

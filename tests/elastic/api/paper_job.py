@@ -47,15 +47,19 @@ class PaperJob:
     def migration(self) -> Migration | None:
         return self._scaler.current
 
-    def status(self) -> JobStatus:
+    def batches(self) -> tuple[int, int]:
         batch = self._batch()
+        return batch, max(-1, batch - 1)
+
+    def status(self) -> JobStatus:
+        batch, applied = self.batches()
         owned = self.assignment()
         return JobStatus(
             name=self.name,
             state=self.state,
             epoch=len(self.journal()),
             last_batch=batch,
-            applied_batch=max(-1, batch - 1),
+            applied_batch=applied,
             saved_batch=max(-1, batch - 8),
             batches_ahead=1,
             rows=1000 * (batch + 1),

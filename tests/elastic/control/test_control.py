@@ -12,50 +12,28 @@ from hypothesis import strategies as st
 import storage
 from elastic.control import MODES, Journal, Migration, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
 from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom
-from migration import Assignment, Ownership, Workload
-from migration.live import (
-    AssignmentCommitted,
-    CommitAssignment,
-    InstallState,
-    MigrationRun,
-    ReleaseState,
-    StateInstalled,
-    StateReleased,
-)
+from migration import Assignment, Workload
+from migration.live import MigrationRun
+from migration.live.messages import Command
+from tests.elastic.paper_nodes import PaperNodes
 
 TASKS = 8
 
 
-class PaperCluster:
+class PaperCluster(PaperNodes):
     """Carries everything out at once; `hold` makes it wait before the first move."""
 
     def __init__(self, room_for: int = 10) -> None:
-        self.current: Ownership = Assignment.even(tasks=TASKS, nodes=2)
-        self.nodes = set(self.current.nodes)
-        self.go = threading.Event()
-        self.go.set()
+        super().__init__(TASKS, 2, room_for)
         self.suspensions = 0
         self.stops = 0
         self.transfers: list[str] = []
-        self.room_for = room_for
-
-    def assignment(self) -> Ownership:
-        return self.current
 
     def counters(self) -> dict[int, TaskCounters]:
         return {task: TaskCounters(10, 1.0, 100) for task in range(TASKS)}
 
     def vitals(self) -> Vitals:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
-
-    def add_nodes(self, nodes: Sequence[str]) -> None:
-        if len(self.nodes) + len(nodes) > self.room_for:
-            raise NoRoom(0, len(nodes), 1.0)
-        self.nodes.update(nodes)
-
-    def remove_node(self, node: str) -> None:
-        assert node not in self.current.owners
-        self.nodes.discard(node)
 
     @contextmanager
     def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
@@ -65,18 +43,10 @@ class PaperCluster:
         self._carry_out(run, run.start())
         yield
 
-    def _carry_out(self, run: MigrationRun, waiting: list) -> None:  # type: ignore[type-arg]
+    def _carry_out(self, run: MigrationRun, waiting: list[Command]) -> None:
+        direct_bytes = 1 if self.transfers[-1] == "direct" else 0
         while waiting:
-            command = waiting.pop(0)
-            if isinstance(command, ReleaseState):
-                released = StateReleased(command.hand_over.source, command.hand_over.tasks, 1)
-                waiting += run.handle(released)
-            elif isinstance(command, InstallState):
-                direct_bytes = 1 if self.transfers[-1] == "direct" else 0
-                waiting += run.handle(StateInstalled(command.hand_over.target, command.hand_over.tasks, direct_bytes))
-            elif isinstance(command, CommitAssignment):
-                self.current = command.assignment
-                waiting += run.handle(AssignmentCommitted(command.assignment))
+            waiting += self.answered(run, waiting.pop(0), size=1, direct_bytes=direct_bytes)
 
     def wait(self, run: MigrationRun, seconds: float) -> bool:
         threading.Event().wait(min(seconds, 0.01))
@@ -102,11 +72,6 @@ class PaperCluster:
             raise
         finally:
             self.start_nodes()
-
-    def start_nodes(self) -> None:
-        self.nodes = set(self.current.owners)
-        if len(self.nodes) > self.room_for:
-            raise NoRoom(self.room_for, len(self.nodes), 1.0)
 
 
 def scaler_of(cluster: PaperCluster) -> tuple[Scaler, Journal]:
