@@ -56,10 +56,11 @@ class Cluster(Protocol):
         """Let a node that has no tasks go."""
         ...
 
-    def moving(self, run: MigrationRun, transfer: str) -> AbstractContextManager[None]:
-        """Begin to move tasks as the run says; states on their way are protected until the end of the block.
+    def begin(self, run: MigrationRun, transfer: str) -> None:
+        """Begin to move tasks as the run says; returns when its first mini-migration is under way, or none may start.
 
-        `transfer` is how states go, one of `request.TRANSFERS`.
+        The states of a mini-migration are protected until it is done. `transfer` is how states go, one of
+        `request.TRANSFERS`.
         """
         ...
 

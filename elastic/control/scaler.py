@@ -110,7 +110,8 @@ class Scaler:
         if run.is_over:
             return
         migration.phase = "restarting"
-        with self._cluster.stopped(), self._cluster.moving(run, migration.transfer):
+        with self._cluster.stopped():
+            self._cluster.begin(run, migration.transfer)
             self._cluster.start_nodes()
             while not run.is_over:
                 self._cluster.wait(run, _LOOK_SECONDS)
@@ -120,17 +121,17 @@ class Scaler:
 
     def _move(self, migration: Migration) -> None:
         run = migration.run
-        with self._cluster.moving(run, migration.transfer):
-            while not run.is_over:
-                self._cluster.wait(run, _LOOK_SECONDS)
-                if not run.is_between or run.is_over:
-                    continue
-                if run.is_paused:
-                    migration.phase = "paused"
-                    migration.wait_for_resume(_LOOK_SECONDS)
-                else:
-                    migration.phase = "moving"
-                    self._cluster.go_on()
+        self._cluster.begin(run, migration.transfer)
+        while not run.is_over:
+            self._cluster.wait(run, _LOOK_SECONDS)
+            if not run.is_between or run.is_over:
+                continue
+            if run.is_paused:
+                migration.phase = "paused"
+                migration.wait_for_resume(_LOOK_SECONDS)
+            else:
+                migration.phase = "moving"
+                self._cluster.go_on()
 
     def _write_down(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
         progress = migration.progress()

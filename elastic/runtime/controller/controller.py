@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from elastic.errors import CheckpointMismatch, JobStopped, NoRoom
@@ -92,6 +93,8 @@ class Controller:
             commands.PublishResults: self.deeds.publish,
             commands.OpenLease: self.deeds.open_lease,
             commands.CommitStates: self.deeds.commit_states,
+            commands.OpenMoveLease: self.deeds.open_move_lease,
+            commands.CloseMoveLease: self.deeds.close_move_lease,
             commands.FailJob: lambda command: self.fail(failure_from_json(command.failure.error)),
         }
         self._threads = [
@@ -109,7 +112,7 @@ class Controller:
             stored=lambda document: self._events.put(Stored.from_json(document)),
             installed=lambda document: self._events.put(Installed.from_json(document)),
             failed=lambda document: self._events.put(Failed.from_json(document)),
-            caught_up=self.recoveries.caught_up,
+            caught_up=lambda document: self._events.put(partial(self._caught_up, document)),
             ended=lambda node, incarnation, why: self._events.put(events.NodeLost(node, incarnation, why)),
         )
         for thread in self._threads:
@@ -173,9 +176,10 @@ class Controller:
     def committed_routing(self) -> Routing:
         return self._coordinator.placement.committed
 
-    def begin_migration(self, run: MigrationRun, lease: str, *, direct: bool = False) -> None:
-        """Move units as the run says; states on their way are stored under the lease. Returns at once."""
-        self._events.put(lambda: self._moving.begin(run, lease, direct=direct))
+    def begin_migration(self, run: MigrationRun, *, direct: bool = False) -> None:
+        """Move units as the run says. Returns when the first mini-migration has begun, or none may begin."""
+        self._decided(lambda: self._moving.begin(run, direct=direct))
+        self._wait_for(lambda: not run.can_go_on)
 
     def wait_for_migration(self, run: MigrationRun, seconds: float | None = None) -> None:
         self._wait_for(lambda: run.is_over or (run.is_paused and run.is_between), seconds)
@@ -311,13 +315,18 @@ class Controller:
 
     def _decide(self, event: Any) -> list[commands.Command]:
         with self._changed:
-            decided = event() if callable(event) else self._moving.settle(self._coordinator.handle(event))
+            decided = event() if callable(event) else self._moving.handle(event)
             if isinstance(event, events.NodeLost) and decided:
                 self.recoveries.lost(event.node, event.reason)
             elif isinstance(event, events.NodeUnwanted) and decided:
                 self.recoveries.left(event.node)
             self._changed.notify_all()
         return decided
+
+    def _caught_up(self, report: dict[str, Any]) -> list[commands.Command]:
+        """Called by the controller's thread, like all that changes `recoveries`."""
+        self.recoveries.caught_up(report)
+        return []
 
     def _watch(self) -> None:
         """The clock: silence of nodes, and snapshots."""

@@ -128,6 +128,17 @@ class StoreDeeds:
 
         self._do("commit", deed)
 
+    def open_move_lease(self, _: commands.OpenMoveLease) -> None:
+        def deed() -> None:
+            lease: Lease = self._patiently(lambda: self._manifests.leases.open("migration"))
+            self._post(events.MoveLeaseOpened(lease.id))
+
+        self._do("commit", deed)
+
+    def close_move_lease(self, command: commands.CloseMoveLease) -> None:
+        """Behind the commits: no batch waits for it."""
+        self._do("clean", lambda: self._abandon(command.lease))
+
     def close(self) -> None:
         """Finish what is queued, without patience for a store that is away."""
         self._give_up.set()
@@ -147,12 +158,14 @@ class StoreDeeds:
 
     def _close_lease(self) -> None:
         lease, self._lease = self._lease, None
-        if lease is None:
-            return
+        if lease is not None:
+            self._abandon(lease.id)
+
+    def _abandon(self, lease: str) -> None:
         try:
-            lease.close()
+            self._manifests.leases.abandon([lease])
         except StorageError as error:
-            _log.warning("lease %s stays open until the next life of the job: %s", lease.id, error)
+            _log.warning("lease %s stays open until the job closes another one or restarts: %s", lease, error)
 
     def _patiently(self, call: Callable[[], Any]) -> Any:
         return patiently(call, self._patience, self._give_up)
