@@ -53,7 +53,7 @@ class Cluster(Protocol):
         ...
 
     def remove_node(self, node: str) -> None:
-        """Let a node that has no tasks go."""
+        """Let a node that has no tasks go; `NodeInUse` if it has some."""
         ...
 
     def begin(self, run: MigrationRun, transfer: str) -> None:

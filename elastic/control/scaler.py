@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Sequence, Set
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,7 +11,7 @@ from elastic.control.journal import Journal
 from elastic.control.migration import Migration
 from elastic.control.monitor import Monitor
 from elastic.control.request import ScaleRequest
-from elastic.errors import MigrationRunning
+from elastic.errors import MigrationRunning, NodeInUse
 from migration import Plan, Workload
 from migration.live import MigrationRun
 from migration.schedule import mini_migrations
@@ -92,10 +93,19 @@ class Scaler:
                     self._move(migration)
         finally:
             migration.phase = "stopping nodes"
-            working = set(run.assignment.owners)
-            for node in (*made.leaving, *started):
+            self._remove_idle((*made.leaving, *started), set(run.assignment.owners))
+
+    def _remove_idle(self, nodes: Sequence[str], working: Set[str]) -> None:
+        """A node that cannot leave keeps no other one from leaving; after a migration that failed, it may own tasks."""
+        refused: NodeInUse | None = None
+        for node in nodes:
+            try:
                 if node not in working:
                     self._cluster.remove_node(node)
+            except NodeInUse as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     def _restart(self, migration: Migration) -> None:
         """Stopped nodes are lost sources: their tasks go where they should, from the states that were just saved.

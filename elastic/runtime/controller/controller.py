@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from elastic.errors import CheckpointMismatch, JobStopped, NoRoom
+from elastic.errors import CheckpointMismatch, JobStopped, NodeInUse, NoRoom
 from elastic.results import ResultLog
 from elastic.routing import Routing
+from elastic.routing.slots import task_of_slot
 from elastic.runtime.controller.deeds import StoreDeeds
 from elastic.runtime.controller.moving import Moving
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.controller.recoveries import Recoveries
+from elastic.runtime.pauses import PauseMeter
 from elastic.runtime.protocol import (
     Applied,
     Coordinator,
@@ -199,9 +201,16 @@ class Controller:
             raise
 
     def remove_node(self, node: str) -> None:
-        """Let a node without units go; returns when it is told."""
-        self._events.put(events.NodeUnwanted(node))
-        self._wait_for(lambda: node not in self._coordinator.roster.serving())
+        """Let a node without units go; returns when it is told. `NodeInUse` if it owns units, and then it stays."""
+        slots: list[int] = []
+
+        def remove() -> list[commands.Command]:
+            slots.extend(self._coordinator.placement.slots_on(node))
+            return self._handle(events.NodeUnwanted(node))
+
+        self._decided(remove)
+        if slots:
+            raise NodeInUse(node, sorted({task_of_slot(slot) for slot in slots}))
 
     def stop_nodes(self) -> None:
         """Every node leaves, and is gone when this returns; a migration that was under way did not happen."""
@@ -277,8 +286,9 @@ class Controller:
         done = threading.Event()
 
         def decide_and_say() -> list[commands.Command]:
+            decided = decide()
             done.set()
-            return decide()
+            return decided
 
         self._events.put(decide_and_say)
         self._wait_for(done.is_set)
@@ -315,13 +325,23 @@ class Controller:
 
     def _decide(self, event: Any) -> list[commands.Command]:
         with self._changed:
-            decided = event() if callable(event) else self._moving.handle(event)
-            if isinstance(event, events.NodeLost) and decided:
-                self.recoveries.lost(event.node, event.reason)
-            elif isinstance(event, events.NodeUnwanted) and decided:
-                self.recoveries.left(event.node)
+            decided = event() if callable(event) else self._handle(event)
             self._changed.notify_all()
         return decided
+
+    def _handle(self, event: Any) -> list[commands.Command]:
+        decided = self._moving.handle(event)
+        if isinstance(event, events.NodeLost) and decided:
+            self.recoveries.lost(event.node, event.reason)
+        elif isinstance(event, events.NodeUnwanted) and decided:
+            self.recoveries.left(event.node)
+        return decided
+
+    def _paused_seconds(self, pauses: PauseMeter) -> float:
+        paused = pauses.measure()
+        if paused > self._parts.settings.node_timeout_seconds / 2:
+            _log.warning("the driver did not run for %.1f s; nodes have that much longer to report", paused)
+        return paused
 
     def _caught_up(self, report: dict[str, Any]) -> list[commands.Command]:
         """Called by the controller's thread, like all that changes `recoveries`."""
@@ -332,8 +352,9 @@ class Controller:
         """The clock: silence of nodes, and snapshots."""
         settings = self._parts.settings
         snapshot_at = time.monotonic() + settings.snapshot_seconds
+        pauses = PauseMeter(2 * settings.heartbeat_seconds)
         while not self._closing.wait(settings.heartbeat_seconds):
-            for node, incarnation, why in self._nodes.silent():
+            for node, incarnation, why in self._nodes.silent(self._paused_seconds(pauses)):
                 self._events.put(events.NodeLost(node, incarnation, why))
             late = time.monotonic() - snapshot_at
             if late >= (_POSTPONED * settings.snapshot_seconds if self._moving.is_under_way else 0.0):

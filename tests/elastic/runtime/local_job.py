@@ -241,11 +241,14 @@ def start_local_job(
         JOB, "", "", "", _HOST, _TOKEN, access, pipeline, routing, settings, results is not None
     )
     launcher = ThreadLauncher(template)
-    timeouts = {
-        "node_timeout_seconds": settings.node_timeout_seconds,
-        "node_start_seconds": settings.node_start_seconds,
-    }
-    cluster = Nodes(names, launcher, host=_HOST, token=_TOKEN, **timeouts)
+    cluster = Nodes(
+        names,
+        launcher,
+        host=_HOST,
+        token=_TOKEN,
+        node_timeout_seconds=settings.node_timeout_seconds,
+        node_start_seconds=settings.node_start_seconds,
+    )
     parts = JobParts(JOB, manifests, results, Collector(store, SECRET, JOB), coordinator, settings)
     controller = Controller(parts, cluster)
     intake = LocalIntake(JOB, controller, access, settings, ("key",), None, _TOKEN)
