@@ -22,6 +22,7 @@ ElasticError
 ├── NodeLost                          a node fell silent or ended
 ├── NodeInUse                         a node that is to leave still owns tasks
 ├── NoRoom                            the cluster did not start the nodes in time
+├── SparkLost                         Spark's JVM is gone, and with it the stream and the nodes
 ├── StoreAway                         the store was away for longer than the job may wait
 ├── ResultsExpired                    a reader asks for results that retention has removed
 ├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
@@ -291,6 +292,17 @@ class NoRoom(ElasticError):
         super().__init__(
             f"only {started} of {wanted} nodes started within {seconds:g} s. Free some task slots or add executors; "
             "raise node_start_seconds if executors take longer to come."
+        )
+
+
+class SparkLost(ElasticError):
+    """Spark's JVM is gone, and with it the stream and the nodes; nothing that was committed is lost."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"Spark's JVM does not answer: {why}. Look for the reason in its log, as running out of memory, and start "
+            "the job again in a new process: it goes on where it was."
         )
 
 

@@ -120,4 +120,4 @@ class Follower:
                 self._progress.notify_all()
 
     def _has(self, batch: int) -> bool:
-        return self.next_batch is not None and batch < self.next_batch
+        return batch < 0 or (self.next_batch is not None and batch < self.next_batch)

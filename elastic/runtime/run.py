@@ -223,6 +223,6 @@ def _refuse_second(store: str, name: str) -> None:
 
 
 def _forget(job: Job) -> None:
-    with _starting:
-        for place in [place for place, running in _running.items() if running is job]:
-            del _running[place]
+    """Without the lock: a stop must not wait while another job starts."""
+    for place in [place for place, running in list(_running.items()) if running is job]:
+        _running.pop(place, None)

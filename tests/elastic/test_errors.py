@@ -30,6 +30,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.NodeLost("node-3", "silent for 10 s"),
     errors.NodeInUse("node-3", [4, 7]),
     errors.NoRoom(3, 8, 60.0),
+    errors.SparkLost("Py4JNetworkError: Answer from Java side is empty"),
     errors.StoreAway(600.0, "connection refused"),
     errors.ResultsExpired(3, 1_000),
     errors.InvalidRequest("nodes=0 cannot be. Give a number above zero."),

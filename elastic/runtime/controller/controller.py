@@ -32,12 +32,15 @@ from elastic.runtime.protocol import (
     commands,
     events,
 )
+from elastic.runtime.stopping import Deadline
 from elastic.runtime.wire.failures import failure_from_json
 from elastic.settings import Settings
 from migration.live import MigrationRun
 from storage.state import BatchTime, Collector, LogRef, Manifests
 
 _log = logging.getLogger(__name__)
+_JOIN_SECONDS = 5.0  # for a thread that may be in a call to Spark
+_LEAVE_SECONDS = 10.0  # for nodes that finish the step under way; then they are cancelled
 _POSTPONED = 3  # snapshots that a migration may delay: both want the same disks and processors
 
 
@@ -75,6 +78,8 @@ class Controller:
         self._changed = threading.Condition()
         self._error: BaseException | None = None
         self._closing = threading.Event()
+        self.ingest_stopped = threading.Event()
+        self._abandons_batches = False
         self.deeds = StoreDeeds(
             parts.manifests,
             parts.results,
@@ -145,17 +150,40 @@ class Controller:
     def wait_for_room(self) -> None:
         """Until the nodes are not too far behind: this is what makes a fast source wait."""
         limit = self._parts.settings.max_batches_ahead
-        self._wait_for(lambda: self._coordinator.batches.ahead < limit)
+        self._wait_to_ingest(lambda: self._coordinator.batches.ahead < limit)
 
     def accept(self, batch: int, logs: tuple[LogRef, ...], time: BatchTime) -> None:
         """Make a logged batch count; returns when it does."""
-        self._wait_for(lambda: self._coordinator.batches.is_between)
+        self._wait_to_ingest(lambda: self._coordinator.batches.is_between)
         self._events.put(events.BatchLogged(batch, logs, time))
-        self._wait_for(lambda: self._coordinator.newest >= Position(batch, 0))
+
+        def is_committed() -> bool:
+            if self._abandons_batches:
+                raise JobStopped(self._parts.name, f"batch {batch} was not committed before")
+            return self._coordinator.newest >= Position(batch, 0)
+
+        self._wait_for(is_committed)
+
+    def stop_ingest(self, *, abandon: bool) -> None:
+        """No batch is taken any more, and those that wait for room are refused: Spark sends them again in the next run.
+
+        With `abandon` nobody waits for the commit under way either.
+        """
+        with self._changed:
+            self.ingest_stopped.set()
+            self._abandons_batches = self._abandons_batches or abandon
+            self._changed.notify_all()
+
+    def check_ingest(self) -> None:
+        """Raise unless batches are taken."""
+        self.check()
+        if self.ingest_stopped.is_set():
+            raise JobStopped(self._parts.name)
 
     def wait_until_applied(self, batch: int, seconds: float | None = None) -> None:
         """Until the results of a batch are visible."""
-        self._wait_for(lambda: self._coordinator.published >= batch, seconds)
+        what = f"batch {batch} to be applied by every node"
+        self._wait_for(lambda: self._coordinator.published >= batch, seconds, what)
 
     def snapshot(self, seconds: float) -> int:
         """Save all that changed up to now; the batch that all states include then."""
@@ -165,8 +193,12 @@ class Controller:
         while self._coordinator.manifest.low_water_mark < wanted:
             before = self._coordinator.snapshots.ended
             self._events.put(events.SnapshotDue())
-            left = deadline - time.monotonic()
-            self._wait_for(lambda before=before: self._coordinator.snapshots.ended > before, left)  # type: ignore[misc]
+            left = max(0.0, deadline - time.monotonic())
+            self._wait_for(
+                lambda before=before: self._coordinator.snapshots.ended > before,  # type: ignore[misc]
+                left,
+                f"a snapshot that includes batch {wanted}",
+            )
         return self._coordinator.manifest.low_water_mark
 
     def route(self) -> Route:
@@ -270,16 +302,22 @@ class Controller:
         if self._closing.is_set():
             raise JobStopped(self._parts.name)
 
-    def close(self) -> None:
-        """Stop the nodes gracefully, and every thread."""
+    def close(self, seconds: float = 30.0) -> list[str]:
+        """Stop the nodes gracefully, and every thread; what did not end in time, in sentences."""
+        deadline = Deadline(seconds)
         self._closing.set()
         self._events.put(None)
         with self._changed:
             self._changed.notify_all()
+        unfinished = []
         for thread in self._threads:
-            thread.join()
-        self._nodes.close()
-        self.deeds.close()
+            if thread.ident is not None:
+                thread.join(deadline.left(_JOIN_SECONDS))
+        if late := self._nodes.close(min(_LEAVE_SECONDS, 0.7 * deadline.left())):
+            unfinished.append(f"{', '.join(late)} did not leave in time; their Spark jobs were cancelled.")
+        if not self.deeds.close(deadline.left()):
+            unfinished.append("A write to the store did not return; its result is found by the next run.")
+        return unfinished
 
     def _decided(self, decide: Callable[[], list[commands.Command]]) -> None:
         """Wait until this was decided, in its turn; it is carried out before the next event."""
@@ -300,14 +338,27 @@ class Controller:
         except TimeoutError:
             raise NoRoom(len(wanted & self._coordinator.roster.serving()), len(wanted), seconds) from None
 
-    def _wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> None:
-        def ready() -> bool:
-            self.check()
+    def _wait_to_ingest(self, condition: Callable[[], bool]) -> None:
+        """As long as it takes: this is how the source is throttled. Ended by `stop_ingest`."""
+
+        def may_go_on() -> bool:
+            self.check_ingest()
             return condition()
+
+        self._wait_for(may_go_on)
+
+    def _wait_for(
+        self, condition: Callable[[], bool], seconds: float | None = None, what: str = "the controller to decide"
+    ) -> None:
+        def ready() -> bool:
+            if condition():
+                return True
+            self.check()
+            return False
 
         with self._changed:
             if not self._changed.wait_for(ready, seconds):
-                raise TimeoutError(f"{seconds:g} s were not enough. Wait longer, or look at the job's status.")
+                raise TimeoutError(f"timed out after {seconds:g} s waiting for {what}. Look at the job's status.")
 
     def _run(self) -> None:
         try:

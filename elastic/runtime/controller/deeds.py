@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,8 @@ from elastic.results import ResultLog
 from elastic.routing import IntervalRouting, Routing, routing_from_json
 from elastic.runtime.patience import patiently
 from elastic.runtime.protocol import commands, events
+from elastic.runtime.stopping import Deadline
+from elastic.runtime.worker import Worker
 from storage.errors import StorageError, StoreUnavailable
 from storage.state import Collector, Lease, Manifest, Manifests
 
@@ -44,9 +45,7 @@ class StoreDeeds:
         self._lease: Lease | None = None
         self.needed_from: Callable[[], int | None] = lambda: None  # the oldest batch that a sink has not got
         self.on_published: Callable[[], None] = lambda: None  # for who waits for results
-        self._threads = {
-            name: ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("commit", "publish", "clean")
-        }
+        self._threads = {name: Worker(name) for name in ("commit", "publish", "clean")}
 
     def commit_round(self, command: commands.CommitRound) -> None:
         def deed() -> None:
@@ -139,11 +138,12 @@ class StoreDeeds:
         """Behind the commits: no batch waits for it."""
         self._do("clean", lambda: self._abandon(command.lease))
 
-    def close(self) -> None:
-        """Finish what is queued, without patience for a store that is away."""
+    def close(self, seconds: float) -> bool:
+        """Finish what is queued, without patience for a store that is away; whether that was done in time."""
         self._give_up.set()
-        for executor in self._threads.values():
-            executor.shutdown()
+        deadline = Deadline(seconds)
+        ended = [worker.close(deadline.left()) for worker in self._threads.values()]
+        return all(ended)
 
     def _clean(self) -> None:
         """What nobody needs goes; when it cannot now, it goes after the next snapshot."""

@@ -166,21 +166,23 @@ class Nodes:
                 for node, known in self._known.items()
             }
 
-    def close(self, graceful_seconds: float = 10.0) -> None:
-        """Ask every node to leave, wait, and end those that did not."""
+    def close(self, graceful_seconds: float = 10.0) -> list[str]:
+        """Ask every node to leave, wait, and cancel those that did not; these are returned."""
         with self._lock:
             known = list(self._known.values())
             self._known.clear()
         for one in known:
             if one.outbox is not None:
                 one.outbox.send("stop", {})
-        for incarnation in self._launcher.wait([one.incarnation for one in known], graceful_seconds):
+        late = self._launcher.wait([one.incarnation for one in known], graceful_seconds)
+        for incarnation in late:
             self._cancel(incarnation)
         for one in known:
             if one.outbox is not None:
                 one.outbox.close()
         if self._endpoint is not None:
             self._endpoint.close()
+        return late
 
     def _drop(self, known: _Known) -> None:
         if known.outbox is not None:

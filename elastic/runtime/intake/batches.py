@@ -3,6 +3,8 @@
 import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,6 +27,7 @@ from elastic.settings import Settings
 from storage.state import BatchTime, LogRef
 
 _TEXT_LENGTH = 500
+_GATE_SECONDS = 0.2  # between two looks whether the job stops while its stream is suspended
 
 
 class BatchNotTaken(Exception):
@@ -58,19 +61,29 @@ class Intake:
         It looks for an interrupt, by the full name of Py4J's error: that is how it knows a stop from a failure.
         """
         try:
-            with self.gate:
+            with self._open_gate():
                 self._take(frame, batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
             self.failure = error
             kind = f"{type(error).__module__}.{type(error).__name__}"
             raise BatchNotTaken(f"batch {batch}: {kind}: {str(error)[:_TEXT_LENGTH]}") from None
 
+    @contextmanager
+    def _open_gate(self) -> Iterator[None]:
+        """Wait while a migration suspends the stream, unless the job stops."""
+        while not self.gate.acquire(timeout=_GATE_SECONDS):
+            self.controller.check_ingest()
+        try:
+            yield
+        finally:
+            self.gate.release()
+
     def _take(self, frame: DataFrame, batch: int) -> None:
         """The newest batch that counts may come again, after a crash before Spark noted its end, and changes nothing.
 
         An older one comes from an older checkpoint: Spark would put rows into it that nobody has counted.
         """
-        self.controller.check()
+        self.controller.check_ingest()
         self._claim(frame)
         newest = self.controller.newest_batch
         if batch == newest:
@@ -89,7 +102,8 @@ class Intake:
     def _claim(self, frame: DataFrame) -> None:
         if not self.claimed:
             query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
-            patiently(lambda: self.controller.claim(query), self.settings.store_patience_seconds)
+            give_up = self.controller.ingest_stopped
+            patiently(lambda: self.controller.claim(query), self.settings.store_patience_seconds, give_up)
             self.claimed = True
 
     def _send(self, frame: DataFrame, batch: int) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ its `stop` waits until that call has returned, however long it takes.
 
 import secrets as random_names
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -80,7 +81,9 @@ class ThreadLauncher:
             self.nodes[incarnation]._leave("it was cancelled")
 
     def wait(self, incarnations: Sequence[str], seconds: float) -> list[str]:
-        return [one for one in incarnations if one in self._over and not self._over[one].wait(seconds)]
+        ends = time.monotonic() + seconds
+        known = [(one, self._over[one]) for one in incarnations if one in self._over]
+        return [one for one, over in known if not over.wait(max(0.0, ends - time.monotonic()))]
 
 
 class Query:
