@@ -34,7 +34,7 @@ from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
 from elastic.runtime.status import JobStatus
-from elastic.runtime.stopping import STOP_SECONDS, Deadline, StopReport, finish_within
+from elastic.runtime.stopping import Deadline, StopReport, finish_within
 from elastic.runtime.stream import Stream
 from elastic.runtime.wire import PeerUnavailable, Refused
 from elastic.runtime.wire.sealing import sealed, unsealed
@@ -92,6 +92,7 @@ class Job:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._report: StopReport | None = None
+        self._stop_seconds = intake.settings.stop_seconds
         stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
         self._follower: Follower | None = None
         if results is not None and stage is not None and sink.follows:
@@ -110,7 +111,7 @@ class Job:
                 self._controller.deeds.on_published = follower.notify
             self._stream.start(checkpoint, trigger)
         except BaseException:
-            self._end(Deadline(STOP_SECONDS))
+            self._end(Deadline(self._stop_seconds))
             raise
         threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
 
@@ -288,14 +289,14 @@ class Job:
         self._raise_failure()
         return ended
 
-    def stop(self, *, drain: bool = True, timeout_seconds: float = STOP_SECONDS) -> StopReport:
+    def stop(self, *, drain: bool = True, timeout_seconds: float | None = None) -> StopReport:
         """Stop the stream, let nodes finish what was accepted, save the state, end the nodes.
 
-        Returns within `timeout_seconds`, whatever hangs: an operator, the store, a sink or Spark. The report says what
-        was left undone, and every such thing is logged as a warning; the next run repeats it. Without `drain` nothing
-        is waited for but the end of the nodes. A second call returns at once.
+        Returns within `timeout_seconds`, by default the setting `stop_seconds`, whatever hangs: an operator, the store,
+        a sink or Spark. The report says what was left undone, and every such thing is logged as a warning; the next
+        run repeats it. Without `drain` nothing is waited for but the end of the nodes. A second call returns at once.
         """
-        drained_by, deadline = Deadline.of_stop(timeout_seconds)
+        drained_by, deadline = Deadline.of_stop(self._stop_seconds if timeout_seconds is None else timeout_seconds)
         if self._ended.is_set():
             return self._report or self._reported(deadline, [])
         finish_within(deadline.left(_WATCH_SECONDS), self._note_failure, "looking at Spark's query")
@@ -416,7 +417,7 @@ class Job:
     def _look(self) -> None:
         self._note_failure()
         if self._controller.error is not None:
-            deadline = Deadline(STOP_SECONDS)
+            deadline = Deadline(self._stop_seconds)
             with self._stream.ending():
                 self._controller.stop_ingest(abandon=True)
                 self._stop_stream(deadline.left(_QUERY_SECONDS))

@@ -29,7 +29,7 @@ from elastic.runtime.launcher import SparkLauncher
 from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator
-from elastic.runtime.sources import register
+from elastic.runtime.sources.registration import register_job
 from elastic.runtime.wire import wire_token
 from elastic.secret import application_secret
 from elastic.settings import Settings
@@ -155,7 +155,7 @@ def _start(
         delay_ms,
     )
     intake.watermark_ms = watermark
-    register(spark, secret)
+    register_job(spark, name, access)
     return Job(
         name,
         df,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from elastic.errors import InvalidSetting
 
 _log = logging.getLogger(__name__)
-STOP_SECONDS = 60.0  # as long as a stop may take by default: less than most supervisors wait before they kill
-_END_SECONDS = 15.0  # of it, kept for ending nodes and threads when draining takes all the time there is
+_END_SECONDS = 15.0  # of the time that a stop may take, this much is kept for ending nodes and threads
 
 
 @dataclass(frozen=True)

@@ -314,7 +314,7 @@ class Controller:
             if thread.ident is not None:
                 thread.join(deadline.left(_JOIN_SECONDS))
         if late := self._nodes.close(min(_LEAVE_SECONDS, 0.7 * deadline.left())):
-            unfinished.append(f"{', '.join(late)} did not leave in time; their Spark jobs were cancelled.")
+            unfinished.append(f"{', '.join(late)} did not leave in time; the driver cancelled the Spark job of each.")
         if not self.deeds.close(deadline.left()):
             unfinished.append("A write to the store did not return; its result is found by the next run.")
         return unfinished
@@ -358,7 +358,7 @@ class Controller:
 
         with self._changed:
             if not self._changed.wait_for(ready, seconds):
-                raise TimeoutError(f"timed out after {seconds:g} s waiting for {what}. Look at the job's status.")
+                raise TimeoutError(f"timed out after {seconds:.3g} s waiting for {what}. Look at the job's status.")
 
     def _run(self) -> None:
         try:
