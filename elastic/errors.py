@@ -20,7 +20,9 @@ ElasticError
 ├── CombineFailed                     the user's operator raised while it combined rows on their way to it
 ├── InvalidOutput                     the user's operator gave rows that do not fit its schema
 ├── NodeLost                          a node fell silent or ended
+├── NodeInUse                         a node that is to leave still owns tasks
 ├── NoRoom                            the cluster did not start the nodes in time
+├── SparkLost                         Spark's JVM is gone, and with it the stream and the nodes
 ├── StoreAway                         the store was away for longer than the job may wait
 ├── ResultsExpired                    a reader asks for results that retention has removed
 ├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
@@ -273,6 +275,18 @@ class NodeLost(ElasticError):
         super().__init__(f"node {node!r} is lost: {why}. Look at its executor's log; its tasks come back elsewhere.")
 
 
+class NodeInUse(ElasticError):
+    """A node that is to leave still owns tasks; it stays."""
+
+    def __init__(self, node: str, tasks: Iterable[int]) -> None:
+        self.node = node
+        self.tasks = tuple(tasks)
+        super().__init__(
+            f"node {node!r} cannot leave: it still owns tasks {_listed(self.tasks)}. "
+            "Move these tasks to other nodes first, with job.scale or job.rebalance."
+        )
+
+
 class NoRoom(ElasticError):
     """The cluster did not start the nodes in time."""
 
@@ -283,6 +297,17 @@ class NoRoom(ElasticError):
         super().__init__(
             f"only {started} of {wanted} nodes started within {seconds:g} s. Free some task slots or add executors; "
             "raise node_start_seconds if executors take longer to come."
+        )
+
+
+class SparkLost(ElasticError):
+    """Spark's JVM is gone, and with it the stream and the nodes; nothing that was committed is lost."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"Spark's JVM does not answer: {why}. Look for the reason in its log, as running out of memory, and start "
+            "the job again in a new process: it goes on where it was."
         )
 
 
@@ -386,7 +411,7 @@ def _said(cause: BaseException) -> str:
     return f"{type(cause).__name__}: {cause}"
 
 
-def _listed(names: Iterable[str], most: int = 12) -> str:
+def _listed(names: Iterable[object], most: int = 12) -> str:
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")

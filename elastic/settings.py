@@ -30,6 +30,8 @@ class Settings:
     store_patience_seconds: float = 600.0
     # How often changed state is saved: what a lost node replays is at most about twice that old.
     snapshot_seconds: float = 10.0
+    # How long a stop may take, also by SIGTERM: set it below the time after which a supervisor kills the driver.
+    stop_seconds: float = 60.0
     # Batches committed but not yet applied before the source has to wait: enough to keep every node busy.
     max_batches_ahead: int = 4
     # Rows that a node keeps for steps to come; above it they are read back from the log, which is slower.

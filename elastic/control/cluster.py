@@ -53,13 +53,14 @@ class Cluster(Protocol):
         ...
 
     def remove_node(self, node: str) -> None:
-        """Let a node that has no tasks go."""
+        """Let a node that has no tasks go; `NodeInUse` if it has some."""
         ...
 
-    def moving(self, run: MigrationRun, transfer: str) -> AbstractContextManager[None]:
-        """Begin to move tasks as the run says; states on their way are protected until the end of the block.
+    def begin(self, run: MigrationRun, transfer: str) -> None:
+        """Begin to move tasks as the run says; returns when its first mini-migration is under way, or none may start.
 
-        `transfer` is how states go, one of `request.TRANSFERS`.
+        The states of a mini-migration are protected until it is done. `transfer` is how states go, one of
+        `request.TRANSFERS`.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Sequence, Set
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,7 +11,7 @@ from elastic.control.journal import Journal
 from elastic.control.migration import Migration
 from elastic.control.monitor import Monitor
 from elastic.control.request import ScaleRequest
-from elastic.errors import MigrationRunning
+from elastic.errors import MigrationRunning, NodeInUse
 from migration import Plan, Workload
 from migration.live import MigrationRun
 from migration.schedule import mini_migrations
@@ -92,10 +93,19 @@ class Scaler:
                     self._move(migration)
         finally:
             migration.phase = "stopping nodes"
-            working = set(run.assignment.owners)
-            for node in (*made.leaving, *started):
+            self._remove_idle((*made.leaving, *started), set(run.assignment.owners))
+
+    def _remove_idle(self, nodes: Sequence[str], working: Set[str]) -> None:
+        """A node that cannot leave keeps no other one from leaving; after a migration that failed, it may own tasks."""
+        refused: NodeInUse | None = None
+        for node in nodes:
+            try:
                 if node not in working:
                     self._cluster.remove_node(node)
+            except NodeInUse as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     def _restart(self, migration: Migration) -> None:
         """Stopped nodes are lost sources: their tasks go where they should, from the states that were just saved.
@@ -110,7 +120,8 @@ class Scaler:
         if run.is_over:
             return
         migration.phase = "restarting"
-        with self._cluster.stopped(), self._cluster.moving(run, migration.transfer):
+        with self._cluster.stopped():
+            self._cluster.begin(run, migration.transfer)
             self._cluster.start_nodes()
             while not run.is_over:
                 self._cluster.wait(run, _LOOK_SECONDS)
@@ -120,17 +131,17 @@ class Scaler:
 
     def _move(self, migration: Migration) -> None:
         run = migration.run
-        with self._cluster.moving(run, migration.transfer):
-            while not run.is_over:
-                self._cluster.wait(run, _LOOK_SECONDS)
-                if not run.is_between or run.is_over:
-                    continue
-                if run.is_paused:
-                    migration.phase = "paused"
-                    migration.wait_for_resume(_LOOK_SECONDS)
-                else:
-                    migration.phase = "moving"
-                    self._cluster.go_on()
+        self._cluster.begin(run, migration.transfer)
+        while not run.is_over:
+            self._cluster.wait(run, _LOOK_SECONDS)
+            if not run.is_between or run.is_over:
+                continue
+            if run.is_paused:
+                migration.phase = "paused"
+                migration.wait_for_resume(_LOOK_SECONDS)
+            else:
+                migration.phase = "moving"
+                self._cluster.go_on()
 
     def _write_down(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
         progress = migration.progress()

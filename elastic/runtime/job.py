@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable
+from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, MigrationFailed, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
 from elastic.runtime import admission
@@ -33,6 +34,7 @@ from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
 from elastic.runtime.status import JobStatus
+from elastic.runtime.stopping import Deadline, StopReport, finish_within
 from elastic.runtime.stream import Stream
 from elastic.runtime.ticks import Ticker
 from elastic.runtime.wire import PeerUnavailable, Refused
@@ -44,8 +46,11 @@ if TYPE_CHECKING:
     from migration import ValueFunction  # brings the planner with it
 
 _log = logging.getLogger(__name__)
-_DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
 _SETTLE_SECONDS = 10.0  # for the mini-migration under way; longer, and the next life does without it
+_QUERY_SECONDS = 15.0  # for Spark to interrupt the batch under way
+_THREAD_SECONDS = 5.0  # for threads that only observe
+_SINK_SECONDS = 30.0  # for a sink to take what is published
+_REMIND_SECONDS = 60.0  # between two lines that say what a job whose source has ended waits for
 _WATCH_SECONDS = 0.2
 
 
@@ -89,6 +94,8 @@ class Job:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._report: StopReport | None = None
+        self._stop_seconds = intake.settings.stop_seconds
         stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
         self._follower: Follower | None = None
         if results is not None and stage is not None and sink.follows:
@@ -108,7 +115,7 @@ class Job:
             self._stream.start(checkpoint, trigger)
             self._ticking.start()
         except BaseException:
-            self._end()
+            self._end(Deadline(self._stop_seconds))
             raise
         threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
 
@@ -286,20 +293,29 @@ class Job:
         self._raise_failure()
         return ended
 
-    def stop(self, *, drain: bool = True) -> None:
+    def stop(self, *, drain: bool = True, timeout_seconds: float | None = None) -> StopReport:
         """Stop the stream, let nodes finish what was accepted, save the state, end the nodes.
 
-        Without `drain` it stops at once; the next life repeats what was not saved.
+        Returns within `timeout_seconds`, by default the setting `stop_seconds`, whatever hangs: an operator, the store,
+        a sink or Spark. The report says what was left undone, and every such thing is logged as a warning; the next
+        run repeats it. Without `drain` nothing is waited for but the end of the nodes. A second call returns at once.
         """
-        if self._autoscaler is not None:
-            self._autoscaler.stop()
-        self._ticking.stop()
-        if drain:
-            self._settle_migration()
-        self._stream.stop()
-        if drain and self._controller.error is None and not self._ended.is_set():
-            self._settle()
-        self._end()
+        drained_by, deadline = Deadline.of_stop(self._stop_seconds if timeout_seconds is None else timeout_seconds)
+        if self._ended.is_set():
+            return self._report or self._reported(deadline, [])
+        finish_within(deadline.left(_WATCH_SECONDS), self._note_failure, "looking at Spark's query")
+        finish_within(deadline.left(_THREAD_SECONDS), self._ticking.stop, "stopping the ticks")
+        with self._stream.ending():
+            self._controller.stop_ingest(abandon=not drain)
+            unfinished = self._settle_migration(drained_by) if drain else []
+            unfinished += self._stop_stream(drained_by.left(_QUERY_SECONDS))
+            if drain and self._controller.error is None and not self._ended.is_set():
+                unfinished += self._settle(drained_by)
+            unfinished += self._end(deadline)
+        for left_undone in unfinished:
+            _log.warning("%s stopped before it was done. %s", self.name, left_undone)
+        self._report = self._report or self._reported(deadline, unfinished)
+        return self._report
 
     def __enter__(self) -> "Job":
         return self
@@ -324,45 +340,115 @@ class Job:
     def _source_options(self, stage: str | None) -> dict[str, str]:
         return {"store": self._store.url, "name": self.name, **({"stage": stage} if stage else {})}
 
-    def _settle_migration(self) -> None:
+    def _reported(self, deadline: Deadline, unfinished: list[str]) -> StopReport:
+        status = self._controller.status()
+        batches = (status["last_batch"], status["applied_batch"], status["saved_batch"])
+        return StopReport(deadline.passed_seconds, *batches, tuple(unfinished))
+
+    def _settle_migration(self, deadline: Deadline) -> list[str]:
         """Whoever stops a job need not know that its autoscaler began one: what has moved counts, the rest stays."""
+        if (autoscaler := self._autoscaler) is not None:
+            finish_within(deadline.left(_THREAD_SECONDS), autoscaler.stop, "stopping the autoscaler")
         migration = self._scaler.current
-        if migration is not None and not migration.is_over:
-            migration.cancel()
-            with suppress(MigrationFailed):
-                migration.wait(_SETTLE_SECONDS)
+        if migration is None or migration.is_over:
+            return []
+        migration.cancel()
+        with suppress(MigrationFailed):
+            if not migration.wait(deadline.left(_SETTLE_SECONDS)):
+                return ["The mini-migration under way did not finish; its tasks stay where they were committed last."]
+        return []
 
-    def _settle(self) -> None:
+    def _stop_stream(self, seconds: float) -> list[str]:
+        if finish_within(seconds, self._stream.stop, "stopping Spark's query"):
+            return []
+        return [f"Spark's query did not stop within {seconds:.0f} s; the next run gets its batch again."]
+
+    def _settle(self, deadline: Deadline) -> list[str]:
+        """Let nodes apply what is committed, and save all state."""
         try:
-            self._controller.wait_until_applied(self._controller.newest_batch, _DRAIN_SECONDS)
-            self._controller.snapshot(_DRAIN_SECONDS)
+            self._controller.wait_until_applied(self._controller.newest_batch, deadline.left())
+            self._controller.snapshot(deadline.left())
         except (TimeoutError, ElasticError) as error:
-            _log.warning("%s stops with steps or states unsaved; its next life repeats them: %s", self.name, error)
+            return [f"{error} {self._behind()}"]
+        return []
 
-    def _end(self) -> None:
+    def _behind(self) -> str:
+        found = self.status()
+        waiting = [f"{node.name} ({node.waiting_steps})" for node in found.nodes if node.waiting_steps]
+        return (
+            f"Batch {found.last_batch} is committed, batch {found.applied_batch} applied, batch {found.saved_batch} "
+            f"saved. Nodes with pending steps: {', '.join(waiting) or 'none that reported it'}."
+        )
+
+    def _end(self, deadline: Deadline) -> list[str]:
+        """End all that runs; what did not end in time. The job has ended then in any case."""
         with self._lock:
             if self._ended.is_set():
-                return
-            self._ticking.stop()
-            self._observing.stop()
-            if self._autoscaler is not None:
-                self._autoscaler.stop()
-            self._controller.close()
-            if self._follower is not None:
-                self._follower.stop()
-            self._store.close()
+                return []
+            unfinished: list[str] = []
+            finish_within(deadline.left(_THREAD_SECONDS), self._ticking.stop, "stopping the ticks")
+            finish_within(deadline.left(_THREAD_SECONDS), self._observing.stop, "stopping the monitor")
+            if (autoscaler := self._autoscaler) is not None:
+                finish_within(deadline.left(_THREAD_SECONDS), autoscaler.stop, "stopping the autoscaler")
+            left = deadline.left()
+            close = partial(self._controller.close, 0.7 * left)  # the sink and the store come after it
+            if not finish_within(0.8 * left, lambda: unfinished.extend(close()), "ending the nodes"):
+                unfinished.append(
+                    f"The nodes did not end within {left:.0f} s; they end by themselves when they miss the driver."
+                )
+            unfinished += self._stop_follower(deadline.left(_SINK_SECONDS))
+            finish_within(deadline.left(_THREAD_SECONDS), self._store.close, "closing the store")
             self._ended.set()
         self._on_end(self)
+        return unfinished
+
+    def _stop_follower(self, seconds: float) -> list[str]:
+        follower = self._follower
+        if follower is None or follower.stop(timeout_seconds=seconds):
+            return []
+        return [f"The sink has not taken batch {follower.next_batch} and those after it; the next run delivers them."]
 
     def _watch(self) -> None:
         """Ends the job when its stream ends or its controller fails."""
         while not self._ended.wait(_WATCH_SECONDS):
-            if self._controller.error is not None:
-                self._stream.stop()
-                self._end()
-            elif (error := self._stream.failure) is not None:
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - else nobody would ever end the job
                 self._controller.fail(error)
-                self._end()
+
+    def _note_failure(self) -> None:
+        if self._controller.error is None and (error := self._stream.failure) is not None:
+            self._controller.fail(error)
+
+    def _look(self) -> None:
+        self._note_failure()
+        if self._controller.error is not None:
+            deadline = Deadline(self._stop_seconds)
+            with self._stream.ending():
+                self._controller.stop_ingest(abandon=True)
+                self._stop_stream(deadline.left(_QUERY_SECONDS))
+                self._end(deadline)
+        elif self._stream.has_ended:
+            self._finish()
+
+    def _finish(self) -> None:
+        """The source has no more batches: when all are applied, delivered and saved, the job ends."""
+        newest = self._controller.newest_batch
+        try:
+            self._controller.wait_until_applied(newest, _REMIND_SECONDS)
+            self._wait_for_sink(newest)
+            self._controller.snapshot(_REMIND_SECONDS)
+        except JobStopped:
+            return  # somebody else ended it
+        except TimeoutError as error:
+            _log.warning("the source of %s has ended, the job not yet: %s", self.name, error)
+        else:
+            self.stop()
+
+    def _wait_for_sink(self, batch: int) -> None:
+        follower = self._follower
+        if follower is not None and not follower.wait(batch, _REMIND_SECONDS) and follower.error is None:
+            raise TimeoutError(f"timed out after {_REMIND_SECONDS:g} s waiting for the sink to take batch {batch}.")
 
     def _raise_failure(self) -> None:
         if self._controller.error is not None:

@@ -57,11 +57,8 @@ class JobCluster:
     def remove_node(self, node: str) -> None:
         self._controller.remove_node(node)
 
-    @contextmanager
-    def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
-        with self._controller.manifests.leases.open("migration") as lease:
-            self._controller.begin_migration(run, lease.id, direct=transfer == "direct")
-            yield
+    def begin(self, run: MigrationRun, transfer: str) -> None:
+        self._controller.begin_migration(run, direct=transfer == "direct")
 
     def wait(self, run: MigrationRun, seconds: float) -> bool:
         try:

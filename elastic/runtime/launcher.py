@@ -9,6 +9,7 @@ from functools import partial
 
 from pyspark import InheritableThread, SparkContext
 
+from elastic.runtime.jvm import spark_calls
 from elastic.runtime.node.entry import host_node
 from elastic.runtime.node.specification import NodeSpecification
 
@@ -67,7 +68,8 @@ class SparkLauncher:
             launch.over.set()
             ended(node, incarnation, why)
 
-        InheritableThread(target=run, name=f"job-of-{incarnation}", daemon=True).start()
+        with spark_calls():
+            InheritableThread(target=run, name=f"job-of-{incarnation}", daemon=True).start()
 
     def cancel(self, incarnation: str) -> None:
         with self._lock:
@@ -79,7 +81,8 @@ class SparkLauncher:
     def wait(self, incarnations: Sequence[str], seconds: float) -> list[str]:
         with self._lock:
             running = {name: self._launches[name].over for name in incarnations if name in self._launches}
-        return [incarnation for incarnation, over in running.items() if not over.wait(seconds)]
+        ends = time.monotonic() + seconds
+        return [name for name, over in running.items() if not over.wait(max(0.0, ends - time.monotonic()))]
 
     def _run(self, spec: NodeSpecification) -> tuple[bool, str]:
         """Whether it died rather than left, and why it is over."""

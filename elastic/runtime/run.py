@@ -31,7 +31,7 @@ from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator
 from elastic.runtime.restart import find_published, recover_manifest
-from elastic.runtime.sources import register
+from elastic.runtime.sources.registration import register_job
 from elastic.runtime.wire import wire_token
 from elastic.secret import application_secret
 from elastic.settings import Settings
@@ -155,7 +155,7 @@ def _start(
         event_time,
         delay_ms,
     )
-    register(spark, secret)
+    register_job(spark, name, access)
     return Job(
         name,
         df,
@@ -202,6 +202,6 @@ def _refuse_second(store: str, name: str) -> None:
 
 
 def _forget(job: Job) -> None:
-    with _starting:
-        for place in [place for place, running in _running.items() if running is job]:
-            del _running[place]
+    """Without the lock: a stop must not wait while another job starts."""
+    for place in [place for place, running in list(_running.items()) if running is job]:
+        _running.pop(place, None)

@@ -9,12 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from elastic.errors import JobStopped
+from elastic.errors import JobStopped, SparkLost
 from elastic.runtime.intake.batches import Intake
+from elastic.runtime.jvm import spark_calls
 
 
 @contextmanager
-def _expected_interrupt() -> Iterator[None]:
+def _expect_interrupt() -> Iterator[None]:
     """Stopping a stream interrupts the batch under way, which Py4J reports as an error though it is none."""
     logger = logging.getLogger("py4j.clientserver")
     hidden = logging.Filter("nothing has this name")
@@ -51,6 +52,13 @@ class Stream:
         with self._changing:
             self._start()
 
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """From now on the stream may end with any error, and is not started again: the job stops."""
+        self._stopped.set()
+        with _expect_interrupt():
+            yield
+
     def stop(self) -> None:
         """For good. Waits for the batch under way, or interrupts it; then Spark sends it again in the next life."""
         self._stopped.set()
@@ -76,12 +84,22 @@ class Stream:
     def failure(self) -> BaseException | None:
         """What ended the stream, if it should not have ended."""
         with self._changing:
-            query = self._query
-            if query is None or query.isActive or self._stopped.is_set() or not self._running.is_set():
-                # A batch that a stop interrupts fails too, and that is no failure of the job.
+            # A batch that a stop interrupts fails too, and that is no failure of the job.
+            if self._stopped.is_set() or not self._running.is_set():
                 return None
-            # What the intake raised comes back through Spark as text; the error itself was kept.
-            return self._intake.failure or query.exception()
+            try:
+                # What the intake raised comes back through Spark as text; the error itself was kept.
+                return None if self._is_active() else self._intake.failure or self._exception()
+            except SparkLost as lost:
+                return lost
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the query has ended by itself, without an error: its source has no more batches."""
+        with self._changing:
+            if self._stopped.is_set() or not self._running.is_set() or self._is_active():
+                return False
+            return self._intake.failure is None and self._exception() is None
 
     def process_all_available(self) -> None:
         """Until all that the source has now was taken in, also if the stream is interrupted meanwhile."""
@@ -93,8 +111,16 @@ class Stream:
                 return
 
     def raise_failure(self) -> None:
-        if self._query is not None and (error := self._query.exception()) is not None:
+        if not self._stopped.is_set() and (error := self._exception()) is not None:
             raise error
+
+    def _is_active(self) -> bool:
+        with spark_calls():
+            return self._query is not None and bool(self._query.isActive)
+
+    def _exception(self) -> BaseException | None:
+        with spark_calls():
+            return None if self._query is None else self._query.exception()
 
     def _start(self) -> None:
         writer = self._frame.writeStream.queryName(self._name).foreachBatch(self._intake.take)
@@ -113,5 +139,5 @@ class Stream:
 
     def _stop(self) -> None:
         if self._query is not None:
-            with _expected_interrupt():
+            with _expect_interrupt():
                 self._query.stop()

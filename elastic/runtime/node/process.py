@@ -46,6 +46,7 @@ from elastic.runtime.protocol import (
     Work,
 )
 from elastic.runtime.protocol.ordering import InOrder
+from elastic.runtime.stopping import finish_within
 from elastic.runtime.wire import Endpoint, Peer, Refused
 from elastic.runtime.wire.addresses import own_host
 from elastic.runtime.wire.failures import failure_to_json
@@ -54,6 +55,7 @@ from storage.state import InputLog, StateManager
 
 _log = logging.getLogger(__name__)
 _LOOKUP_SECONDS = 8.0  # a step may be under way; less than callers wait
+_CLOSE_SECONDS = 5.0  # for states on their way to a store that does not answer
 _GENTLE = 0.5  # of the time between two snapshots: after it, a node saves what is left as fast as it can
 _SILENCE = 6  # node timeouts without an answer after which the controller counts as gone
 
@@ -245,6 +247,8 @@ class NodeProcess:
             for command in self._commands.accept(document["number"], handle):
                 command()
 
+        if document["kind"] == "stop":
+            self._writer.hurry()  # the working thread may wait for it, and would not hear
         self._inbox.put(hear)
         return "heard"
 
@@ -277,7 +281,7 @@ class NodeProcess:
         self._releases.close()
         for saver in self._savers:
             saver.close()
-        self._manager.close()
+        finish_within(_CLOSE_SECONDS, self._manager.close, "closing the state manager")
         self._controller.close()
         for runner in self._runners:
             runner.close()

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from elastic.runtime.pauses import PauseMeter
 from elastic.runtime.wire import Peer, PeerUnavailable, Refused
+from elastic.runtime.wire.client import CALL_SECONDS
 
 _PAUSE_SECONDS = 0.1
 
@@ -15,7 +17,7 @@ class Reports:
     """Sends reports in a thread of its own, and pulses in another. Calls `leave` when the controller does not want us.
 
     `leave` is also called when the controller was silent for `silence_seconds`: it is gone, and nobody will ever ask
-    for what this node has.
+    for what this node has. Time in which this node itself did not run does not count as silence.
     """
 
     def __init__(
@@ -26,13 +28,16 @@ class Reports:
         *,
         pulse_seconds: float,
         silence_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._controller = controller
         self._pulse = pulse
         self._leave = leave
         self._pulse_seconds = pulse_seconds
         self._silence_seconds = silence_seconds
-        self._heard = time.monotonic()
+        self._clock = clock
+        self._pauses = PauseMeter(2 * pulse_seconds + CALL_SECONDS, clock)
+        self._heard = clock()
         self._closing = threading.Event()
         self._queue: queue.SimpleQueue[tuple[str, dict[str, Any]] | None] = queue.SimpleQueue()
         self._threads = [
@@ -63,7 +68,8 @@ class Reports:
     def _pulse_always(self) -> None:
         while not self._closing.wait(self._pulse_seconds):
             self._sent("pulse", self._pulse())
-            if time.monotonic() - self._heard > self._silence_seconds:
+            self._heard = min(self._clock(), self._heard + self._pauses.measure())
+            if self._clock() - self._heard > self._silence_seconds:
                 self._leave(f"the controller was silent for {self._silence_seconds:g} s")
                 return
 
@@ -75,5 +81,5 @@ class Reports:
             return False
         except Refused as refused:
             self._leave(str(refused))
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         return True

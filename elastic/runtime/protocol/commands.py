@@ -93,6 +93,18 @@ class CommitStates:
 
 
 @dataclass(frozen=True)
+class OpenMoveLease:
+    """Open a lease for the states of one mini-migration; answered by `MoveLeaseOpened`."""
+
+
+@dataclass(frozen=True)
+class CloseMoveLease:
+    """Nobody needs the states of that mini-migration any more; has no answer."""
+
+    lease: str
+
+
+@dataclass(frozen=True)
 class FailJob:
     """Stop the stream with this error."""
 
@@ -110,5 +122,7 @@ Command = (
     | PublishResults
     | OpenLease
     | CommitStates
+    | OpenMoveLease
+    | CloseMoveLease
     | FailJob
 )

@@ -16,7 +16,7 @@ from elastic.errors import InvalidSetting, ResultsExpired
 from elastic.results import chosen_stage, result_schemas
 from elastic.results.errors import OtherResults
 from elastic.runtime.patience import patiently
-from elastic.runtime.sources.access import Access, positive
+from elastic.runtime.sources.access import Access, Credentials, positive
 from elastic.runtime.sources.reading import PATIENCE_SECONDS, ResultsPartition, StageResults
 from elastic.runtime.sources.tables import spark_schema
 
@@ -26,7 +26,7 @@ _OPTIONS = ("stage", "startingBatch", "maxBatchesPerTrigger")
 class ResultsSource(DataSource):
     """Options: `store` and `name` of the job, `stage`, `startingBatch`, `maxBatchesPerTrigger`."""
 
-    secret_bytes: ClassVar[bytes | None] = None  # the application's, unless `register` was given another
+    credentials: ClassVar[Credentials] = Credentials()  # the application's, unless `register` was given others
 
     @classmethod
     def name(cls) -> str:
@@ -45,7 +45,7 @@ class ResultsSource(DataSource):
         return ResultsStreamReader(self._results(schema), starting, positive(self.options, "maxBatchesPerTrigger"))
 
     def _access(self) -> Access:
-        return Access.of(self.options, _OPTIONS, self.secret_bytes)
+        return Access.of(self.options, _OPTIONS, self.credentials)
 
     def _results(self, schema: StructType) -> StageResults:
         """Spark asks for it again in every batch, in a process that may have to open the store first."""

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from elastic.results import BATCH, TASK, Description
 from elastic.results.errors import SnapshotReplaced, UnknownJob
 from elastic.routing.slots import stage_of, task_of_slot
-from elastic.runtime.sources.access import Access
+from elastic.runtime.sources.access import Access, Credentials
 from elastic.runtime.sources.tables import as_spark_expects, shared_out, spark_schema
 from storage.errors import ObjectMissing
 from storage.state import Manifests, StateManager, StateRef
@@ -47,7 +47,7 @@ class StatePartition(InputPartition):
 class StateSource(DataSource):
     """Options: `store` and `name` of the job, and `stage` if it has several."""
 
-    secret_bytes: ClassVar[bytes | None] = None  # the application's, unless `register` was given another
+    credentials: ClassVar[Credentials] = Credentials()  # the application's, unless `register` was given others
 
     @classmethod
     def name(cls) -> str:
@@ -60,7 +60,7 @@ class StateSource(DataSource):
         return StateReader(self._state(), schema)
 
     def _state(self) -> "StageState":
-        return StageState(Access.of(self.options, _OPTIONS, self.secret_bytes), self.options.get("stage"))
+        return StageState(Access.of(self.options, _OPTIONS, self.credentials), self.options.get("stage"))
 
 
 class StateReader(DataSourceReader):

@@ -35,13 +35,11 @@ class PaperCluster(PaperNodes):
     def vitals(self) -> Vitals:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
-    @contextmanager
-    def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
+    def begin(self, run: MigrationRun, transfer: str) -> None:
         self.go.wait(10)
         self.run = run
         self.transfers.append(transfer)
-        self._carry_out(run, run.start())
-        yield
+        self._carry_out(run, run.go_on())
 
     def _carry_out(self, run: MigrationRun, waiting: list[Command]) -> None:
         direct_bytes = 1 if self.transfers[-1] == "direct" else 0

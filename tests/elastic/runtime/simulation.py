@@ -177,7 +177,6 @@ class World:
         names = routing.assignment.nodes
         self._coordinator = Coordinator(manifest, routing, published, emitting(runners(self._pipeline, "fail")), names)
         self._moving = Moving(self._coordinator)
-        self._move_lease: Lease | None = None
         self._lease: Lease | None = None
         self._sent_batch: int | None = None
         self._forget_restart()
@@ -197,7 +196,7 @@ class World:
         self._begin_controller()
 
     def _hear(self, event: Any) -> None:
-        self._execute(self._moving.settle(self._coordinator.handle(event)))
+        self._execute(self._moving.handle(event))
 
     def _execute(self, decided: list[Any]) -> None:
         for command in decided:
@@ -302,6 +301,15 @@ class World:
 
         self._later(commit, writes=True)
 
+    def _do_OpenMoveLease(self, _: commands.OpenMoveLease) -> None:  # noqa: N802
+        def open_lease() -> None:
+            self._answer(events.MoveLeaseOpened(self._manifests.leases.open("migration").id))
+
+        self._later(open_lease, writes=True)
+
+    def _do_CloseMoveLease(self, command: commands.CloseMoveLease) -> None:  # noqa: N802
+        self._later(lambda: self._manifests.leases.abandon([command.lease]), writes=True)
+
     # Migrations.
 
     def _migrate(self) -> None:
@@ -313,9 +321,6 @@ class World:
         if run is not None and not run.is_over:
             self._control(run)
             return
-        if self._move_lease is not None:
-            self._move_lease.close()
-            self._move_lease = None
         routing = self._coordinator.placement.committed
         assert isinstance(routing, IntervalRouting)
         for node in sorted(set(self._coordinator.roster.alive()) - set(routing.assignment.owners)):
@@ -331,7 +336,6 @@ class World:
         moves = moves_between(routing.assignment, target, workload)
         size = self.random.choice([1, 2, 8])
         minis = [moves[start : start + size] for start in range(0, len(moves), size)]
-        self._move_lease = self._manifests.leases.open("migration")
         self._tell("a migration begins:", moves)
         self.migrations += 1
         if restarts:
@@ -339,7 +343,7 @@ class World:
             return
         begun = MigrationRun(routing.assignment, target, minis)
         direct = self.random.random() < self._faults.direct
-        self._execute(self._moving.begin(begun, self._move_lease.id, direct=direct))
+        self._execute(self._moving.begin(begun, direct=direct))
 
     def _forget_restart(self) -> None:
         self._stopping = None
@@ -355,10 +359,9 @@ class World:
         self._forget_restart()
         self._tell("all nodes stop")
         self._execute(self._moving.stop_nodes())
-        assert self._move_lease is not None
         if self.random.random() < 0.2:
             run.pause()  # too late: the old nodes come back, and the move goes on from there
-        self._execute(self._moving.begin(run, self._move_lease.id))
+        self._execute(self._moving.begin(run))
 
     def _go_back(self) -> None:
         """As if there were no room: all nodes stop, and those of the committed assignment start."""

@@ -1,6 +1,11 @@
 """What is told about losses."""
 
+import threading
+import time
+from typing import Any
+
 from elastic.runtime.controller.recoveries import Recoveries
+from tests.elastic.runtime.local_job import start_local_job
 
 
 def test_a_node_that_came_back_is_told_once_with_what_it_repeated() -> None:
@@ -21,3 +26,37 @@ def test_a_lost_node_that_has_left_does_not_come_back_when_another_gets_its_name
     recoveries.caught_up({"node": "node-1", "units": 8, "replayed_rows": 0})
     assert not recoveries.done
     assert recoveries.losses == 1
+
+
+class ObservedRecoveries(Recoveries):
+    """Remembers which threads changed it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[str] = set()
+
+    def lost(self, node: str, reason: str) -> None:
+        self.threads.add(threading.current_thread().name)
+        super().lost(node, reason)
+
+    def caught_up(self, report: dict[str, Any]) -> None:
+        self.threads.add(threading.current_thread().name)
+        super().caught_up(report)
+
+
+def test_only_the_controllers_thread_writes_down_losses_and_recoveries() -> None:
+    local = start_local_job(nodes=2)
+    try:
+        local.controller.recoveries = observed = ObservedRecoveries()
+        local.send(1, 2, 3, 4)
+        local.job.process_all_available()
+        lost = next(iter(local.launcher.nodes))
+        local.launcher.cancel(lost)
+        ends = time.monotonic() + 20
+        while not observed.done and time.monotonic() < ends:
+            time.sleep(0.01)
+        [recovery] = local.job.status().recoveries
+        assert lost.startswith(recovery["node"])
+        assert observed.threads == {"controller"}
+    finally:
+        local.close()
