@@ -114,11 +114,12 @@ class Job:
         return self._stream.query
 
     def status(self) -> JobStatus:
-        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
+        sink_error = None if self._follower is None else self._follower.error
+        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows, sink_error)
 
     def batches(self) -> tuple[int, int]:
         """The newest batch that counts, and the newest whose results are visible: `status` without its cost."""
-        return self._controller.newest_batch, self._controller.applied_batch
+        return self._controller.newest_batch, self._controller.published_batch
 
     def results(self, stage: str | None = None) -> DataFrame:
         """What the job gives out, as a streaming DataFrame."""
