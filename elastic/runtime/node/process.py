@@ -13,13 +13,18 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from elastic.errors import StateUnavailable
-from elastic.operators.execution import StageRunner
+from elastic.operators.calls import UnitState
+from elastic.operators.execution import StageRunner, StepOutput
+from elastic.operators.moment import Moment
 from elastic.results import ResultLog
 from elastic.runtime.node.busy import BusyClock
 from elastic.runtime.node.catching_up import CatchingUp
 from elastic.runtime.node.fetching import Fetcher, Rows
 from elastic.runtime.node.heavy_keys import HeavyKeys
+from elastic.runtime.node.isolation import Isolation
 from elastic.runtime.node.loading import Loader
 from elastic.runtime.node.offering import Offers
 from elastic.runtime.node.outputs import Outputs
@@ -79,7 +84,8 @@ class NodeProcess:
         self._heavy_keys = HeavyKeys.asked_for(spec)
         self._store = store
         self._runners = runners(spec.pipeline, settings.on_error)
-        self._host = Host(self._runners)
+        self._isolation = Isolation(spec.node, spec.pipeline, settings.step_timeout_seconds)
+        self._host = Host(self._runners, self._isolate)
         self._staging = Staging(settings.staging_bytes)
         self._fetcher = Fetcher(self._staging, log, settings.store_patience_seconds, self._wake)
         self._manager = StateManager(store, secret, spec.job, compression=settings.compression)
@@ -200,6 +206,12 @@ class NodeProcess:
         done = self._host.done_batch()
         self._staging.forget(done)
         self._fetcher.forget(done)
+
+    def _isolate(
+        self, runner: StageRunner, state: UnitState, slices: Sequence[pa.Table], moment: Moment
+    ) -> tuple[UnitState, StepOutput]:
+        with self._steps.isolating():
+            return self._isolation(runner, state, slices, moment)
 
     def _adopt(self, message: Adopt) -> None:
         self._steps.expect(message)

@@ -84,7 +84,7 @@ class Steps:
         try:
             yield
         finally:
-            self._running = self._running._replace(isolated=False)
+            self._running = self._running._replace(isolated=False, since=self._clock())
 
     def overdue(self, limit_seconds: float) -> tuple[StepStarted, float] | None:
         """The step, and how long it has been running, if that is longer than the limit; 0 is no limit."""

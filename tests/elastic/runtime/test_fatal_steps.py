@@ -1,9 +1,11 @@
 """Steps that kill processes, on real processes: the job ends with the step's name, or sets the row aside."""
 
+import json
 import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,34 @@ def test_a_row_that_kills_the_process_ends_the_job_with_batch_and_task(tmp_path:
         assert (raised.value.batch, raised.value.round) == (batch, 0)
         assert raised.value.tasks == (job.task_of("poison"),)
         assert len(job.launcher.started) == 2 + 3  # the first death is not known to be of a step
+
+
+@pytest.mark.parametrize(("value", "limit_seconds"), [(CRASH, 0.0), (HANG, 1.0)], ids=["crash", "hang"])
+def test_a_job_that_skips_rows_sets_those_aside_that_kill_the_process(
+    tmp_path: Path, value: int, limit_seconds: float
+) -> None:
+    settings: dict[str, Any] = {"on_error": "skip", "step_timeout_seconds": limit_seconds, "snapshot_seconds": 3600.0}
+    with running(FatalSums(), tmp_path, tasks=1, nodes=1, **settings) as job:
+        job.controller.wait_until_applied(job.take([("a", 1), ("poison", 7)]), 60)
+        fatal = job.take([("a", 2), ("b", 3), ("poison", value), ("c", 4), ("poison", 1)])
+        job.controller.wait_until_applied(fatal, 120)
+        sums = {row["key"]: row["sum"] for row in job.output(fatal)}
+        assert sums == {"a": 3, "b": 3, "c": 4}
+        aside = job.results.quarantined(fatal).to_pylist()
+        assert [json.loads(row["row"]) for row in aside] == [
+            {"key": "poison", "value": value},
+            {"key": "poison", "value": 1},
+        ]
+        assert "ProcessDied: the process" in aside[0]["error"]
+        # Another node that repeats the batch does as the first one did, and at once.
+        [node] = job.status().nodes
+        losses = job.status().losses
+        os.kill(node.pid, signal.SIGKILL)
+        until(lambda: job.status().losses > losses, "the loss")
+        batch = job.take([("a", 1), ("poison", 1)])
+        job.controller.wait_until_applied(batch, 60)
+        assert {row["key"]: row["sum"] for row in job.output(batch)} == {"a": 4, "poison": 8}
+        assert job.status().losses == losses + 1
 
 
 def test_a_node_that_is_killed_again_and_again_does_not_end_the_job(tmp_path: Path) -> None:
