@@ -177,6 +177,8 @@ class Progress(BaseModel):
     direct_bytes: int
     seconds: float
     seconds_left: float | None
+    waiting_for: list[str] = Field(description="which nodes have to do what before it can go on, and what they do now")
+    overdue: bool = Field(description="whether one of these nodes takes a step far longer than usual")
 
 
 class MovingTask(Move):

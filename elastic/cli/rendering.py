@@ -102,6 +102,8 @@ def migration(found: Mapping[str, Any]) -> Table:
         f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
         f"{size(progress['bytes'])}" + ("" if left is None else f", {left:.1f} s left")
     )
+    if progress["overdue"]:
+        line += f"; waits for {'; '.join(progress['waiting_for'])}"
     shown = Table.grid()  # unlike a bar alone, it ends with its line
     shown.add_row(Text(line))
     shown.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))

@@ -207,6 +207,12 @@ class Controller:
         self._events.put(events.NodeUnwanted(node))
         self._wait_for(lambda: node not in self._coordinator.roster.serving())
 
+    def replace_node(self, node: str, why: str) -> None:
+        """Treat a node as lost: its process is ended, and another incarnation takes its units."""
+        known = self._nodes.status().get(node)
+        if known is not None:
+            self._events.put(events.NodeLost(node, known["incarnation"], why))
+
     def stop_nodes(self) -> None:
         """Every node leaves, and is gone when this returns; a migration that was under way did not happen."""
         ending: list[str] = []

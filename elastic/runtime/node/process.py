@@ -8,6 +8,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -77,6 +78,7 @@ class NodeProcess:
         log = InputLog(store, secret, spec.job, compression=settings.compression)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._leaving: str | None = None
+        self._leaving_since: float | None = None
         self._turn = 0
         self._busy = BusyClock()
         self._statistics: dict[str, Any] = {}
@@ -258,7 +260,14 @@ class NodeProcess:
 
     def _end_if_overdue(self) -> None:
         """End this process when its step takes too long: nothing else can end a call of the operator."""
-        found = self._steps.overdue(self._spec.settings.step_timeout_seconds)
+        settings = self._spec.settings
+        leaves_since = self._leaving_since
+        if leaves_since is not None and self._steps.overdue(settings.node_timeout_seconds) is not None:
+            if time.monotonic() - leaves_since > settings.node_timeout_seconds:
+                _log.error("%s ends in the middle of a step, because %s", self._spec.node, self._leaving)
+                os._exit(_OVERDUE_EXIT_CODE)
+            return
+        found = self._steps.overdue(settings.step_timeout_seconds)
         if found is None:
             return
         step, seconds = found
@@ -300,6 +309,7 @@ class NodeProcess:
 
     def _leave(self, why: str) -> str:
         self._leaving = self._leaving or why
+        self._leaving_since = self._leaving_since or time.monotonic()
         self._wake()
         return "leaving"
 

@@ -74,7 +74,6 @@ class Reports:
             self._sent("pulse", self._pulse())
             if time.monotonic() - self._heard > self._silence_seconds:
                 self._leave(f"the controller was silent for {self._silence_seconds:g} s")
-                return
 
     def _sent(self, kind: str, document: dict[str, Any]) -> bool:
         """Whether it was heard; a refusal was heard too."""
