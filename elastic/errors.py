@@ -21,6 +21,8 @@ ElasticError
 ├── InvalidOutput                     the user's operator gave rows that do not fit its schema
 ├── NodeLost                          a node fell silent or ended
 ├── NodeInUse                         a node that is to leave still owns tasks
+├── PoisonedStep                      process after process died at the same step
+├── NodeStartFailed                   a node cannot start, and says why
 ├── NoRoom                            the cluster did not start the nodes in time
 ├── SparkLost                         Spark's JVM is gone, and with it the stream and the nodes
 ├── StoreAway                         the store was away for longer than the job may wait
@@ -284,6 +286,46 @@ class NodeInUse(ElasticError):
         super().__init__(
             f"node {node!r} cannot leave: it still owns tasks {_listed(self.tasks)}. "
             "Move these tasks to other nodes first, with job.scale or job.rebalance."
+        )
+
+
+class PoisonedStep(ElasticError):
+    """Process after process died at the same step, so the next one would die there too.
+
+    `tasks` are those that the last one was working on, `reason` is why it was lost.
+    """
+
+    def __init__(self, node: str, batch: int, round_: int, tasks: Iterable[int], deaths: int, reason: str) -> None:
+        self.node = node
+        self.batch = batch
+        self.round = round_
+        self.tasks = tuple(tasks)
+        self.deaths = deaths
+        self.reason = reason
+        listed = ", ".join(map(str, self.tasks))
+        super().__init__(
+            f"{deaths} processes of {node} died one after the other at the same step: batch {batch}, round {round_}, "
+            f"task{'' if len(self.tasks) == 1 else 's'} {listed}. The last one: {reason}. A row of this batch probably "
+            "crashes the operator's native code, takes more memory than the executor has, or never ends. Look at the "
+            "executor's log, correct the operator or give it more memory, and start the job again: it "
+            'continues with this batch; or set on_error to "skip" to set such rows aside.'
+        )
+
+
+class NodeStartFailed(ElasticError):
+    """A node cannot start, and neither could another one in its place; `why` is what the node said."""
+
+    def __init__(self, node: str, why: str, attempts: int) -> None:
+        self.node = node
+        self.why = why
+        self.attempts = attempts
+        advice = "Correct what it says"
+        if "ModuleNotFoundError" in why or "ImportError" in why:
+            advice = "Install the package on every executor, or ship it with --py-files"
+        elif "PYTHON_VERSION_MISMATCH" in why:
+            advice = "Set PYSPARK_PYTHON to the same Python on the driver and on every executor"
+        super().__init__(
+            f"{node} failed to start {attempts} times in a row: {why.rstrip(' .')}. {advice}, and try again."
         )
 
 

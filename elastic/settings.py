@@ -24,6 +24,9 @@ class Settings:
     heartbeat_seconds: float = 0.5
     # Silence after which a node counts as lost: longer than a pause of its garbage collector or a busy disk.
     node_timeout_seconds: float = 10.0
+    # How long one step of a node may take before the node ends its process, to be replaced; 0 is no limit. A step is
+    # one round of one batch for all tasks of the node: choose a multiple of the longest that is right.
+    step_timeout_seconds: float = 0.0
     # How long nodes may take to start: a cluster that has to find executors needs most of a minute.
     node_start_seconds: float = 60.0
     # How long the store may be away before the job gives up: an outage that people mend is shorter.
@@ -83,7 +86,7 @@ class Settings:
 _KINDS: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name in {one.name for one in fields(Settings)}
 }
-_MAY_BE_ZERO = frozenset({"heavy_hitters"})
+_MAY_BE_ZERO = frozenset({"heavy_hitters", "step_timeout_seconds"})
 
 
 def _parsed(name: str, text: str, kind: Any) -> Any:

@@ -8,7 +8,7 @@ import migration as planning
 from elastic.api import outputs
 from elastic.api.port import ServedJob
 from elastic.api.seen import SeenMigration
-from elastic.runtime.status import JobStatus, NodeStatus
+from elastic.runtime.status import JobStatus, NodeStatus, StepStatus
 
 
 def job_summary(job: ServedJob) -> outputs.JobSummary:
@@ -26,14 +26,19 @@ def status(found: JobStatus) -> outputs.Status:
     """Without heavy keys: they are the user's data, and reading needs no token."""
     nodes = [_node(node) for node in found.nodes]
     recoveries = [outputs.Recovery.model_validate(dict(recovery)) for recovery in found.recoveries]
-    plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in ("nodes", "recoveries")}
-    return outputs.Status(nodes=nodes, recoveries=recoveries, **plain)
+    made = ("nodes", "recoveries", "problems")
+    plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in made}
+    return outputs.Status(nodes=nodes, recoveries=recoveries, problems=list(found.problems), **plain)
 
 
 def _node(node: NodeStatus) -> outputs.Node:
     known = asdict(node)
     known.pop("heavy_keys")
     return outputs.Node.model_validate(known)
+
+
+def step(running: StepStatus | None) -> outputs.Step | None:
+    return None if running is None else outputs.Step.model_validate(asdict(running))
 
 
 def assignment(owned: planning.Ownership) -> outputs.Assignment:

@@ -95,7 +95,7 @@ class Watcher:
             state=status.state,
             epoch=status.epoch,
             last_batch=status.last_batch,
-            applied_batch=status.applied_batch,
+            published_batch=status.published_batch,
             saved_batch=status.saved_batch,
             batches_ahead=status.batches_ahead,
             batches_allowed=load.batches_allowed,
@@ -112,6 +112,8 @@ class Watcher:
             marks=list(self._marks),
             response=self._response(number, status),
             autoscaler=self._decision(),
+            sink_error=status.sink_error,
+            problems=list(status.problems),
         )
 
     def _look_at_batches(self) -> None:
@@ -119,7 +121,7 @@ class Watcher:
 
     def _response(self, number: int, status: JobStatus) -> outputs.Response:
         at = time.monotonic()
-        self._lag.look(at, status.last_batch, status.applied_batch)
+        self._lag.look(at, status.last_batch, status.published_batch)
         lag = self._lag.take(at)
         return outputs.Response(
             id=number,
@@ -186,6 +188,7 @@ def _nodes(status: JobStatus, owned: Ownership, workload: Workload, load: Load) 
                 utilisation=load.utilisation.get(name),
                 work=float(workload.work[tasks].sum()),
                 state_bytes=float(workload.state[tasks].sum()),
+                step=None if node is None else rendering.step(node.step),
             )
         )
     return told

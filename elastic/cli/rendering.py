@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_LONG_STEP_SECONDS = 1.0
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red", "bright_cyan", "bright_magenta", "bright_yellow")
 
 
@@ -41,8 +42,9 @@ def strip(assignment: Mapping[str, Any]) -> Text:
 
 def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mapping[str, Any]) -> Group:
     head = (
-        f"{found['name']}: {found['state']}, batch {found['applied_batch']:,} applied, {found['batches_ahead']} ahead, "
-        f"{found['rows']:,} rows, {len(found['nodes'])} nodes, {found['losses']} lost so far"
+        f"{found['name']}: {found['state']}, batch {found['published_batch']:,} published, "
+        f"{found['batches_ahead']} ahead, {found['rows']:,} rows, {len(found['nodes'])} nodes, "
+        f"{found['losses']} lost so far"
     )
     owned = {node["name"]: sum(stop - first for first, stop in node["runs"]) for node in assignment["nodes"]}
     nodes = _table(None, "node", "tasks", "state", "busy", "waiting", "")
@@ -54,9 +56,20 @@ def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mappin
             size(sum(unit["state_bytes"] for unit in node["units"])),
             "" if busy is None else f"{busy:.0%}",
             str(node["waiting_steps"]),
-            "" if node["serving"] else "starting",
+            _activity(node),
         )
-    return Group(Text(head, style="bold"), strip(assignment), nodes)
+    problems = [Text(problem, style="red") for problem in found["problems"]]
+    return Group(Text(head, style="bold"), *problems, strip(assignment), nodes)
+
+
+def _activity(node: Mapping[str, Any]) -> str:
+    """What a node does, if it takes long."""
+    step = node["step"]
+    if not node["serving"]:
+        return "starting"
+    if step is None or step["seconds"] < _LONG_STEP_SECONDS:
+        return ""
+    return f"batch {step['batch']} for {step['seconds']:.0f} s" + (", overdue" if step["overdue"] else "")
 
 
 def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
@@ -89,6 +102,8 @@ def migration(found: Mapping[str, Any]) -> Table:
         f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
         f"{size(progress['bytes'])}" + ("" if left is None else f", {left:.1f} s left")
     )
+    if progress["overdue"]:
+        line += f"; waits for {'; '.join(progress['waiting_for'])}"
     shown = Table.grid()  # unlike a bar alone, it ends with its line
     shown.add_row(Text(line))
     shown.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))

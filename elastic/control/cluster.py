@@ -25,6 +25,13 @@ class NodeCounters(NamedTuple):
     waiting_steps: int  # committed steps that it has not taken
 
 
+class NodeStep(NamedTuple):
+    """The step that a node is taking: which one, for how long, and whether that is far longer than usual."""
+
+    text: str
+    overdue: bool
+
+
 class Vitals(NamedTuple):
     """How a job is at one moment; nodes that are starting, lost or being restored are missing."""
 
@@ -46,6 +53,14 @@ class Cluster(Protocol):
 
     def vitals(self) -> Vitals:
         """How busy its nodes are, and how much waits for them."""
+        ...
+
+    def steps(self) -> Mapping[str, NodeStep]:
+        """By node; nodes between two steps are missing."""
+        ...
+
+    def replace_node(self, node: str, why: str) -> None:
+        """End the process of a node that does not answer; another one takes its place and its tasks."""
         ...
 
     def add_nodes(self, nodes: Sequence[str]) -> None:

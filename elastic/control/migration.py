@@ -2,8 +2,10 @@
 
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from elastic.control.cluster import NodeStep
 from elastic.errors import MigrationFailed
 from migration import Plan
 from migration.live import MigrationRun
@@ -24,13 +26,42 @@ class MigrationProgress(NamedTuple):
     direct_bytes: int
     seconds: float
     seconds_left: float | None
+    waiting_for: tuple[str, ...] = ()  # which nodes, to do what
+    overdue: bool = False  # whether one of them takes a step far longer than usual
+
+
+class Waiting(NamedTuple):
+    """A node that a migration waits for; `step` is what it does instead, if that is known."""
+
+    node: str
+    action: str
+    tasks: tuple[int, ...]
+    step: NodeStep | None
+
+    @property
+    def is_overdue(self) -> bool:
+        return self.step is not None and self.step.overdue
+
+    def __str__(self) -> str:
+        tasks = f"task{'' if len(self.tasks) == 1 else 's'} {', '.join(map(str, self.tasks))}"
+        busy = "" if self.step is None else f"; it has been taking {self.step.text}"
+        return f"{self.node} to {self.action} {tasks}{busy}"
 
 
 class Migration:
     """The handle of one migration. Any thread may use it."""
 
-    def __init__(self, plan: Plan, run: MigrationRun, mode: str, transfer: str = "store") -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        run: MigrationRun,
+        mode: str,
+        transfer: str = "store",
+        steps: Callable[[], Mapping[str, NodeStep]] = dict,
+    ) -> None:
         self.plan = plan
+        self._steps = steps
+        self._told: set[str] = set()
         self.mode = mode
         self.transfer = transfer
         self._phase = "planned"
@@ -85,7 +116,24 @@ class Migration:
             progress.direct_bytes,
             now - self._began,
             0.0 if self.is_over else left,
+            tuple(map(str, waiting := self.waiting_for())),
+            any(one.is_overdue for one in waiting),
         )
+
+    def waiting_for(self) -> list[Waiting]:
+        """The nodes that have to act before the mini-migration under way can end."""
+        awaited = () if self.is_over else self._run.waiting_for
+        steps = self._steps() if awaited else {}
+        return [Waiting(*one, steps.get(one.node)) for one in awaited]
+
+    def tell_overdue(self) -> list[Waiting]:
+        """The nodes that keep it waiting for too long; each is written into the story once."""
+        overdue = [one for one in self.waiting_for() if one.is_overdue]
+        for one in overdue:
+            if one.node not in self._told:
+                self._told.add(one.node)
+                self._run.story.append(f"waits for {one}")
+        return overdue
 
     def pause(self) -> None:
         """Stop after the mini-migration under way."""
@@ -98,7 +146,10 @@ class Migration:
         self._resumed.set()
 
     def cancel(self) -> None:
-        """Leave out what has not begun; what has is brought to its end, and counts."""
+        """Leave out what has not begun; what has is brought to its end, and counts.
+
+        If that waits for a node whose step is overdue, the node's process is ended and another one takes its place.
+        """
         self._run.cancel()
         self._resumed.set()
 

@@ -53,7 +53,7 @@ class Scaler:
             workload = self.workload()
             made = request.planned(self._cluster.assignment(), workload)
             run = MigrationRun(made.current, made.target, _minis(made, request))
-            migration = self._current = Migration(made, run, request.mode, request.transfer)
+            migration = self._current = Migration(made, run, request.mode, request.transfer, self._cluster.steps)
             thread = threading.Thread(target=self._carry_out, args=(migration, workload), name="migration", daemon=True)
             thread.start()
         except BaseException:
@@ -134,6 +134,7 @@ class Scaler:
         self._cluster.begin(run, migration.transfer)
         while not run.is_over:
             self._cluster.wait(run, _LOOK_SECONDS)
+            self._look_after(migration)
             if not run.is_between or run.is_over:
                 continue
             if run.is_paused:
@@ -142,6 +143,12 @@ class Scaler:
             else:
                 migration.phase = "moving"
                 self._cluster.go_on()
+
+    def _look_after(self, migration: Migration) -> None:
+        """Tell of nodes that keep the migration waiting too long; one that was cancelled does not wait for them."""
+        for waiting in migration.tell_overdue():
+            if migration.run.is_cancelled:
+                self._cluster.replace_node(waiting.node, f"a cancelled migration waited for {waiting}")
 
     def _write_down(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
         progress = migration.progress()

@@ -19,8 +19,10 @@ from elastic.errors import (
 from elastic.operators import Stage
 from elastic.operators.stages import runners_of
 from elastic.results import Description, StageDescription
+from storage.stores.keys import name_segment
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LONGEST_NAME = 180  # as a segment of a key, in which a dot takes three characters
 _LOCAL = re.compile(r"local\[(\d+|\*)(?:,\d+)?\]")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[(\d+),(\d+),\d+\]")
 
@@ -30,6 +32,8 @@ def check_name(name: str) -> None:
         raise InvalidSetting(
             "name", name, "it must be letters, digits, '.', '_' and '-', at most 100, for it names files"
         )
+    if len(name_segment(name)) > _LONGEST_NAME:
+        raise InvalidSetting("name", name, "it has too many dots for a file name; use '-' or '_' instead")
 
 
 def check_counts(tasks: int, nodes: int) -> None:

@@ -125,11 +125,12 @@ class Job:
         return self._stream.query
 
     def status(self) -> JobStatus:
-        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
+        sink_error = None if self._follower is None else self._follower.error
+        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows, sink_error)
 
     def batches(self) -> tuple[int, int]:
         """The newest batch that counts, and the newest whose results are visible: `status` without its cost."""
-        return self._controller.newest_batch, self._controller.applied_batch
+        return self._controller.newest_batch, self._controller.published_batch
 
     def results(self, stage: str | None = None) -> DataFrame:
         """What the job gives out, as a streaming DataFrame."""
@@ -342,7 +343,7 @@ class Job:
 
     def _reported(self, deadline: Deadline, unfinished: list[str]) -> StopReport:
         status = self._controller.status()
-        batches = (status["last_batch"], status["applied_batch"], status["saved_batch"])
+        batches = (status["last_batch"], status["published_batch"], status["saved_batch"])
         return StopReport(deadline.passed_seconds, *batches, tuple(unfinished))
 
     def _settle_migration(self, deadline: Deadline) -> list[str]:
@@ -374,10 +375,10 @@ class Job:
 
     def _behind(self) -> str:
         found = self.status()
-        waiting = [f"{node.name} ({node.waiting_steps})" for node in found.nodes if node.waiting_steps]
+        waiting = ", ".join(f"{node.name} ({node.waiting_steps})" for node in found.nodes if node.waiting_steps)
         return (
-            f"Batch {found.last_batch} is committed, batch {found.applied_batch} applied, batch {found.saved_batch} "
-            f"saved. Nodes with pending steps: {', '.join(waiting) or 'none that reported it'}."
+            f"Batch {found.last_batch} is committed, batch {found.published_batch} published, "
+            f"batch {found.saved_batch} saved. Nodes with pending steps: {waiting or 'none that reported it'}."
         )
 
     def _end(self, deadline: Deadline) -> list[str]:

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from elastic.control import NodeCounters, TaskCounters, Vitals
+from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
 from elastic.routing import IntervalRouting
 from elastic.routing.slots import task_of_slot
 from elastic.runtime.controller import Controller
 from elastic.runtime.intake.batches import Intake
+from elastic.runtime.status import StepStatus
 from elastic.runtime.stream import Stream
 from migration import Ownership
 from migration.live import MigrationRun
@@ -50,6 +51,17 @@ class JobCluster:
             if name in status["serving"] and "busy_seconds" in node
         }
         return Vitals(nodes, status["batches_ahead"], self._intake.settings.max_batches_ahead)
+
+    def steps(self) -> dict[str, NodeStep]:
+        found = {}
+        for name, node in self._controller.status()["nodes"].items():
+            if node.get("step") is not None:
+                step = StepStatus.of(node["step"])
+                found[name] = NodeStep(str(step), step.overdue)
+        return found
+
+    def replace_node(self, node: str, why: str) -> None:
+        self._controller.replace_node(node, why)
 
     def add_nodes(self, nodes: Sequence[str]) -> None:
         self._controller.add_nodes(nodes, self._intake.settings.node_start_seconds)

@@ -115,7 +115,9 @@ def _start(
     names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
     admission.check_cluster(spark, len(names))  # it goes on with those that it had, however many were asked for
     stages = runners(pipeline, settings.on_error)
-    coordinator = Coordinator(manifest, routing, published, emitting(stages), names)
+    coordinator = Coordinator(
+        manifest, routing, published, emitting(stages), names, skips_poison=settings.on_error == "skip"
+    )
     local = admission.is_local(spark.sparkContext.master or "")
     host = settings.host or ("127.0.0.1" if local else str(spark.conf.get("spark.driver.host")))
     token = wire_token(secret, secrets.token_hex(16))

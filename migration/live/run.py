@@ -46,6 +46,14 @@ class Progress(NamedTuple):
     direct_bytes: int
 
 
+class Awaited(NamedTuple):
+    """A node that has to release or install these tasks."""
+
+    node: str
+    action: str
+    tasks: tuple[int, ...]
+
+
 @dataclass
 class _Ongoing:
     """One hand-over of the mini-migration under way."""
@@ -138,6 +146,18 @@ class MigrationRun:
     def under_way(self) -> tuple[HandOver, ...]:
         """The hand-overs of the mini-migration under way."""
         return self._view.under_way
+
+    @property
+    def waiting_for(self) -> tuple[Awaited, ...]:
+        """Which nodes have to do what before the mini-migration under way can end."""
+        found = []
+        for ongoing in tuple(self._ongoing):
+            hand_over = ongoing.hand_over
+            if ongoing.phase is Phase.RELEASING:
+                found.append(Awaited(hand_over.source, "release", hand_over.tasks))
+            elif ongoing.is_waiting:
+                found.append(Awaited(hand_over.target, "install", tuple(sorted(ongoing.left))))
+        return tuple(found)
 
     @property
     def is_committing(self) -> bool:

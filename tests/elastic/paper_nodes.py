@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 
+from elastic.control import NodeStep
 from elastic.errors import NoRoom
 from migration import Assignment, Ownership
 from migration.live import (
@@ -26,9 +27,20 @@ class PaperNodes:
         self.room_for = room_for
         self.go = threading.Event()
         self.go.set()
+        self.busy: dict[str, NodeStep] = {}
+        self.replaced: list[str] = []
 
     def assignment(self) -> Ownership:
         return self.current
+
+    def steps(self) -> dict[str, NodeStep]:
+        return self.busy
+
+    def replace_node(self, node: str, why: str) -> None:
+        """Whatever it was busy with is over."""
+        self.replaced.append(f"{node}: {why}")
+        self.busy.pop(node, None)
+        self.go.set()
 
     def add_nodes(self, nodes: Sequence[str]) -> None:
         if len(self.nodes) + len(nodes) > self.room_for:

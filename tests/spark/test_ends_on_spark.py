@@ -40,7 +40,7 @@ def test_a_job_with_the_trigger_available_now_processes_everything_and_ends(
         assert job.await_termination(60)
         status = job.status()
         assert status.state == "stopped"
-        assert status.last_batch == status.applied_batch == status.saved_batch
+        assert status.last_batch == status.published_batch == status.saved_batch
         assert job.stop().is_clean
         counts = {row["key"]: row["count"] for row in job.state_table().collect()}
         assert counts == {"a": 1 + run, "b": 1, "c": 1}

@@ -64,8 +64,9 @@ const update = (migration) => {
     ["so far", seconds(progress.seconds)],
     ["time left", left],
   ]));
-  error.hidden = !migration.error;
-  say(error, migration.error ?? "");
+  const waits = progress.overdue ? `Waits for ${progress.waiting_for.join("; ")}.` : "";
+  error.hidden = !(migration.error || waits);
+  say(error, migration.error ?? waits);
   const possible = { pause: !migration.is_paused, resume: migration.is_paused, cancel: true };
   buttons.forEach((button, index) => {
     button.disabled = migration.is_over || !possible[CHANGES[index]];

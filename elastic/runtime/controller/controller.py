@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from elastic.errors import CheckpointMismatch, JobStopped, NodeInUse, NoRoom
+from elastic.errors import CheckpointMismatch, JobStopped, NodeInUse, NodeStartFailed, NoRoom
 from elastic.results import ResultLog
 from elastic.routing import Routing
 from elastic.routing.slots import task_of_slot
@@ -21,6 +20,7 @@ from elastic.runtime.controller.recoveries import Recoveries
 from elastic.runtime.pauses import PauseMeter
 from elastic.runtime.protocol import (
     Applied,
+    CaughtUp,
     Coordinator,
     Failed,
     Installed,
@@ -28,6 +28,8 @@ from elastic.runtime.protocol import (
     Position,
     Released,
     Saved,
+    StepEnded,
+    StepStarted,
     Stored,
     commands,
     events,
@@ -41,6 +43,7 @@ from storage.state import BatchTime, Collector, LogRef, Manifests, SourceBatch
 _log = logging.getLogger(__name__)
 _JOIN_SECONDS = 5.0  # for a thread that may be in a call to Spark
 _LEAVE_SECONDS = 10.0  # for nodes that finish the step under way; then they are cancelled
+_FAILED_STARTS = 2  # of one node in a row after which its error is raised: one may be chance
 _POSTPONED = 3  # snapshots that a migration may delay: both want the same disks and processors
 
 
@@ -80,6 +83,7 @@ class Controller:
         self._closing = threading.Event()
         self.ingest_stopped = threading.Event()
         self._abandons_batches = False
+        self._failed_starts: dict[str, tuple[int, str]] = {}  # by node: how many in a row, and why the last one failed
         self.deeds = StoreDeeds(
             parts.manifests,
             parts.results,
@@ -102,7 +106,7 @@ class Controller:
             commands.CommitStates: self.deeds.commit_states,
             commands.OpenMoveLease: self.deeds.open_move_lease,
             commands.CloseMoveLease: self.deeds.close_move_lease,
-            commands.FailJob: lambda command: self.fail(failure_from_json(command.failure.error)),
+            commands.FailJob: self._fail_job,
         }
         self._threads = [
             threading.Thread(target=self._run, name="controller", daemon=True),
@@ -112,15 +116,18 @@ class Controller:
     def start(self) -> None:
         """Start the nodes and everything else; returns at once."""
         self._nodes.listen(
-            joined=lambda document: self._events.put(Joined.from_json(document)),
+            joined=self._joined,
             applied=lambda document: self._events.put(Applied.from_json(document)),
             saved=lambda document: self._events.put(Saved.from_json(document)),
             released=lambda document: self._events.put(Released.from_json(document)),
             stored=lambda document: self._events.put(Stored.from_json(document)),
             installed=lambda document: self._events.put(Installed.from_json(document)),
             failed=lambda document: self._events.put(Failed.from_json(document)),
-            caught_up=lambda document: self._events.put(partial(self._caught_up, document)),
-            ended=lambda node, incarnation, why: self._events.put(events.NodeLost(node, incarnation, why)),
+            caught_up=lambda document: self._events.put(CaughtUp.from_json(document)),
+            step_started=lambda document: self._events.put(StepStarted.from_json(document)),
+            step_ended=lambda document: self._events.put(StepEnded.from_json(document)),
+            overdue=self._overdue,
+            ended=self._ended,
         )
         for thread in self._threads:
             thread.start()
@@ -135,7 +142,7 @@ class Controller:
         return self._coordinator.newest.batch
 
     @property
-    def applied_batch(self) -> int:
+    def published_batch(self) -> int:
         """The newest batch whose results are visible."""
         return self._coordinator.published
 
@@ -245,7 +252,7 @@ class Controller:
             self._events.put(events.NodeWanted(node))
         try:
             self._wait_until_serving(nodes, seconds)
-        except NoRoom:
+        except (NoRoom, NodeStartFailed):
             for node in nodes:
                 self.remove_node(node)
             raise
@@ -261,6 +268,12 @@ class Controller:
         self._decided(remove)
         if slots:
             raise NodeInUse(node, sorted({task_of_slot(slot) for slot in slots}))
+
+    def replace_node(self, node: str, why: str) -> None:
+        """Treat a node as lost: its process is ended, and another incarnation takes its units."""
+        known = self._nodes.status().get(node)
+        if known is not None:
+            self._events.put(events.NodeLost(node, known["incarnation"], why))
 
     def stop_nodes(self) -> None:
         """Every node leaves, and is gone when this returns; a migration that was under way did not happen."""
@@ -286,13 +299,19 @@ class Controller:
             return {
                 "epoch": coordinator.manifest.epoch,
                 "last_batch": coordinator.newest.batch,
-                "applied_batch": coordinator.published,
+                "published_batch": coordinator.published,
                 "saved_batch": coordinator.manifest.low_water_mark,
                 "batches_ahead": coordinator.batches.ahead,
                 "serving": sorted(coordinator.roster.serving()),
                 "losses": self.recoveries.losses,
                 "recoveries": [recovery.to_json() for recovery in self.recoveries.done],
                 "nodes": self._nodes.status(),
+                "failed_starts": dict(self._failed_starts),
+                "deaths": [
+                    (node, *position, deaths)
+                    for node, positions in coordinator.crashes.counts().items()
+                    for position, deaths in positions.items()
+                ],
             }
 
     def story(self) -> list[str]:
@@ -307,6 +326,30 @@ class Controller:
                 self._error = error
                 _log.error("the job %s cannot go on: %s", self._parts.name, error)
             self._changed.notify_all()
+
+    def _fail_job(self, command: commands.FailJob) -> None:
+        failure = command.failure
+        self.fail(failure_from_json(failure.error) if isinstance(failure, Failed) else failure)
+
+    def _joined(self, document: dict[str, Any]) -> None:
+        with self._changed:
+            self._failed_starts.pop(document["node"], None)
+        self._events.put(Joined.from_json(document))
+
+    def _ended(self, node: str, incarnation: str, why: str, failed: bool) -> None:
+        if failed and not self._nodes.has_joined(node, incarnation):
+            with self._changed:
+                before, _ = self._failed_starts.get(node, (0, ""))
+                self._failed_starts[node] = (before + 1, why)
+        self._events.put(events.NodeLost(node, incarnation, why))
+
+    def _overdue(self, document: dict[str, Any]) -> None:
+        """A node ends its process because of a step that does not end."""
+        step = StepStarted.from_json(document)
+        limit = self._parts.settings.step_timeout_seconds
+        why = f"its step ran for {document['seconds']:.1f} s, longer than step_timeout_seconds={limit:g}"
+        self._events.put(step)
+        self._events.put(events.NodeLost(step.node, step.incarnation, why))
 
     @property
     def error(self) -> BaseException | None:
@@ -351,8 +394,16 @@ class Controller:
 
     def _wait_until_serving(self, nodes: Collection[str], seconds: float) -> None:
         wanted = set(nodes)
+
+        def serving() -> bool:
+            for node in wanted:
+                attempts, why = self._failed_starts.get(node, (0, ""))
+                if attempts >= _FAILED_STARTS:
+                    raise NodeStartFailed(node, why, attempts)
+            return wanted <= self._coordinator.roster.serving()
+
         try:
-            self._wait_for(lambda: wanted <= self._coordinator.roster.serving(), seconds)
+            self._wait_for(serving, seconds)
         except TimeoutError:
             raise NoRoom(len(wanted & self._coordinator.roster.serving()), len(wanted), seconds) from None
 
@@ -404,6 +455,8 @@ class Controller:
             self.recoveries.lost(event.node, event.reason)
         elif isinstance(event, events.NodeUnwanted) and decided:
             self.recoveries.left(event.node)
+        elif isinstance(event, CaughtUp):
+            self.recoveries.caught_up(event)
         return decided
 
     def _paused_seconds(self, pauses: PauseMeter) -> float:
@@ -411,11 +464,6 @@ class Controller:
         if paused > self._parts.settings.node_timeout_seconds / 2:
             _log.warning("the driver did not run for %.1f s; nodes have that much longer to report", paused)
         return paused
-
-    def _caught_up(self, report: dict[str, Any]) -> list[commands.Command]:
-        """Called by the controller's thread, like all that changes `recoveries`."""
-        self.recoveries.caught_up(report)
-        return []
 
     def _watch(self) -> None:
         """The clock: silence of nodes, and snapshots."""

@@ -15,12 +15,13 @@ from elastic.runtime.wire import Endpoint, Peer, Refused
 _log = logging.getLogger(__name__)
 _MESSAGES = {Adopt: "adopt", Apply: "apply", Snapshot: "snapshot", Release: "release", Forget: "forget"}
 Heard = Callable[[dict[str, Any]], None]
+Ended = Callable[[str, str, str, bool], None]  # node, incarnation, why, whether by an error of its own
 
 
 class Launcher(Protocol):
-    """Starts and ends incarnations somewhere; `ended(node, incarnation, why)` is called when one is over."""
+    """Starts and ends incarnations somewhere; `ended` is called when one is over."""
 
-    def start(self, node: str, incarnation: str, controller: str, ended: Callable[[str, str, str], None]) -> None: ...
+    def start(self, node: str, incarnation: str, controller: str, ended: Ended) -> None: ...
 
     def cancel(self, incarnation: str) -> None:
         """End it if it still runs; it may be silent, slow or not started."""
@@ -42,6 +43,7 @@ class _Known:
     pid: int = 0
     outbox: Outbox | None = None
     pulse: dict[str, Any] = field(default_factory=dict)
+    pulsed: float = 0.0
 
 
 class Nodes:
@@ -68,9 +70,9 @@ class Nodes:
         self._known: dict[str, _Known] = {}
         self._lock = threading.Lock()
         self._endpoint: Endpoint | None = None
-        self._ended: Callable[[str, str, str], None] = lambda *_: None
+        self._ended: Ended = lambda *_: None
 
-    def listen(self, *, joined: Heard, ended: Callable[[str, str, str], None], **reports: Heard) -> None:
+    def listen(self, *, joined: Heard, ended: Ended, **reports: Heard) -> None:
         """Open the controller's own endpoint; reports of incarnations that do not count are refused."""
         self._ended = ended
 
@@ -161,6 +163,12 @@ class Nodes:
         ]
         return min(due, default=None)
 
+    def has_joined(self, node: str, incarnation: str) -> bool:
+        """Whether this incarnation counts and has come up."""
+        with self._lock:
+            known = self._known.get(node)
+            return known is not None and known.incarnation == incarnation and known.outbox is not None
+
     def addresses(self) -> dict[str, str]:
         with self._lock:
             return {node: known.address for node, known in self._known.items() if known.address}
@@ -173,6 +181,7 @@ class Nodes:
                     "address": known.address,
                     "pid": known.pid,
                     **{name: value for name, value in known.pulse.items() if name not in ("node", "incarnation")},
+                    "step": _aged(known.pulse.get("step"), known.pulsed),
                 }
                 for node, known in self._known.items()
             }
@@ -218,7 +227,7 @@ class Nodes:
 
     def _refused(self, incarnation: str, node: str, why: str) -> None:
         """An incarnation that did not take a command has a gap in its commands: another one takes its place."""
-        self._ended(node, incarnation, why)
+        self._ended(node, incarnation, why, False)
         self._cancel(incarnation)
 
     def _cancel(self, incarnation: str) -> None:
@@ -231,4 +240,9 @@ class Nodes:
         with self._lock:
             known = self._known.get(document["node"])
             if known is not None and known.incarnation == document["incarnation"]:
-                known.pulse = document
+                known.pulse, known.pulsed = document, time.monotonic()
+
+
+def _aged(step: dict[str, Any] | None, since: float) -> dict[str, Any] | None:
+    """The step of a heartbeat as of now: it has been running since, as far as is known."""
+    return None if step is None else {**step, "seconds": step["seconds"] + time.monotonic() - since}

@@ -52,12 +52,21 @@ class Reports:
     def send(self, kind: str, document: dict[str, Any]) -> None:
         self._queue.put((kind, document))
 
+    def tell(self, kind: str, document: dict[str, Any]) -> None:
+        """Send it now, past the queue, and return when it was heard, or when this node has no reason to wait."""
+        while not self._closing.is_set() and not self._sent(kind, document):
+            if time.monotonic() - self._heard > self._silence_seconds:
+                return  # the thread that sends heartbeats lets the node leave
+            self._closing.wait(_PAUSE_SECONDS)
+
     def close(self, flush_seconds: float = 5.0) -> None:
         """Send what is queued, as far as that works, and stop."""
         self._queue.put(None)
-        self._threads[0].join(flush_seconds)
+        started = [thread for thread in self._threads if thread.ident is not None]
+        for thread in started[:1]:
+            thread.join(flush_seconds)
         self._closing.set()
-        for thread in self._threads:
+        for thread in started:
             thread.join(flush_seconds)
 
     def _send_all(self) -> None:
@@ -71,7 +80,6 @@ class Reports:
             self._heard = min(self._clock(), self._heard + self._pauses.measure())
             if self._clock() - self._heard > self._silence_seconds:
                 self._leave(f"the controller was silent for {self._silence_seconds:g} s")
-                return
 
     def _sent(self, kind: str, document: dict[str, Any]) -> bool:
         """Whether it was heard; a refusal was heard too."""

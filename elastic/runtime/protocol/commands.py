@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from elastic.errors import PoisonedStep
 from elastic.results import ResultRef
 from elastic.runtime.protocol.messages import Failed, Message
 from migration import Ownership
@@ -106,9 +107,9 @@ class CloseMoveLease:
 
 @dataclass(frozen=True)
 class FailJob:
-    """Stop the stream with this error."""
+    """Stop the stream with this error: one that a node reported, or one that the coordinator found."""
 
-    failure: Failed
+    failure: Failed | PoisonedStep
 
 
 Command = (

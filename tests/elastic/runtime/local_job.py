@@ -21,7 +21,7 @@ from elastic.results import Description, ResultLog, StageDescription, open_sink
 from elastic.routing import IntervalRouting, key_hash, routing_from_json, split
 from elastic.runtime.access import StoreAccess
 from elastic.runtime.controller import Controller, JobParts
-from elastic.runtime.controller.nodes import Nodes
+from elastic.runtime.controller.nodes import Ended, Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job import Job
 from elastic.runtime.node.process import NodeProcess
@@ -61,7 +61,7 @@ class ThreadLauncher:
         self.cancelled: list[str] = []
         self._over: dict[str, threading.Event] = {}
 
-    def start(self, node: str, incarnation: str, controller: str, ended: Callable[[str, str, str], None]) -> None:
+    def start(self, node: str, incarnation: str, controller: str, ended: Ended) -> None:
         spec = replace(self.template, node=node, incarnation=incarnation, controller=controller)
         over = self._over[incarnation] = threading.Event()
 
@@ -71,7 +71,7 @@ class ThreadLauncher:
                 why = process.run()
             finally:
                 over.set()
-            ended(node, incarnation, why)
+            ended(node, incarnation, why, False)
 
         threading.Thread(target=run, name=incarnation, daemon=True).start()
 

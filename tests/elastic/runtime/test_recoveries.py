@@ -2,9 +2,9 @@
 
 import threading
 import time
-from typing import Any
 
 from elastic.runtime.controller.recoveries import Recoveries
+from elastic.runtime.protocol import CaughtUp
 from tests.elastic.runtime.local_job import start_local_job
 
 
@@ -13,7 +13,7 @@ def test_a_node_that_came_back_is_told_once_with_what_it_repeated() -> None:
     recoveries.lost("node-1", "its process died")
     recoveries.lost("node-1", "its process died again")
     for _ in range(2):
-        recoveries.caught_up({"node": "node-1", "units": 8, "replayed_rows": 70})
+        recoveries.caught_up(CaughtUp("node-1", "node-1.1.1", 8, 70))
     [told] = recoveries.done
     assert (told.node, told.reason, told.units, told.replayed_rows) == ("node-1", "its process died again", 8, 70)
     assert recoveries.losses == 2
@@ -23,7 +23,7 @@ def test_a_lost_node_that_has_left_does_not_come_back_when_another_gets_its_name
     recoveries = Recoveries()
     recoveries.lost("node-1", "its process died")
     recoveries.left("node-1")
-    recoveries.caught_up({"node": "node-1", "units": 8, "replayed_rows": 0})
+    recoveries.caught_up(CaughtUp("node-1", "node-1.1.1", 8, 0))
     assert not recoveries.done
     assert recoveries.losses == 1
 
@@ -39,7 +39,7 @@ class ObservedRecoveries(Recoveries):
         self.threads.add(threading.current_thread().name)
         super().lost(node, reason)
 
-    def caught_up(self, report: dict[str, Any]) -> None:
+    def caught_up(self, report: CaughtUp) -> None:
         self.threads.add(threading.current_thread().name)
         super().caught_up(report)
 

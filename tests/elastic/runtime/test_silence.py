@@ -1,12 +1,12 @@
 """Silence and suspension: who did not run cannot have heard, and must not conclude that others are gone."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from elastic.runtime.controller.nodes import Nodes
+from elastic.runtime.controller.nodes import Ended, Nodes
 from elastic.runtime.node.reports import Reports
 from elastic.runtime.pauses import PauseMeter
 from elastic.runtime.wire import Peer, PeerUnavailable, wire_token
@@ -30,7 +30,7 @@ class NoLauncher:
     def __init__(self) -> None:
         self.controller = ""
 
-    def start(self, _node: str, _incarnation: str, controller: str, _ended: Callable[[str, str, str], None]) -> None:
+    def start(self, _node: str, _incarnation: str, controller: str, _ended: Ended) -> None:
         self.controller = controller
 
     def cancel(self, incarnation: str) -> None: ...

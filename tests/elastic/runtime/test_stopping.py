@@ -169,7 +169,7 @@ def test_a_job_whose_source_ends_applies_delivers_and_saves_everything_and_ends(
     local = start_local_job(sink="memory", trigger={"availableNow": True}, batches=batches)
     assert local.job.await_termination(20)
     status = local.job.status()
-    assert (status.state, status.last_batch, status.applied_batch, status.saved_batch) == ("stopped", 5, 5, 5)
+    assert (status.state, status.last_batch, status.published_batch, status.saved_batch) == ("stopped", 5, 5, 5)
     assert local.job.collected().num_rows == 12
     assert local.job.stop().is_clean
 
