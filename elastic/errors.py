@@ -5,7 +5,7 @@ ElasticError
 │   ├── UnknownColumn                 a key column that the rows do not have
 │   ├── UnsupportedKeyType            a key of a type that has no hash
 │   ├── UnserializableOperator        an operator that cannot travel to the nodes
-│   ├── TooFewSlots                   the cluster can never run that many nodes beside the senders
+│   ├── TooFewSlots                   too few task slots for that many nodes and the senders
 │   ├── SpeculationOn                 Spark would run nodes twice
 │   ├── InvalidSetting                a setting with a value that cannot be right
 │   ├── UnknownSetting                a setting that nobody reads
@@ -89,7 +89,7 @@ class UnserializableOperator(InvalidJob):
 
 
 class TooFewSlots(InvalidJob):
-    """The cluster can never run that many nodes and still have a core for the senders."""
+    """Spark has too few task slots for the nodes of all jobs and the senders; nothing was started."""
 
     def __init__(self, nodes: int, slots: int, needed: int, master: str) -> None:
         self.nodes = nodes
@@ -97,9 +97,10 @@ class TooFewSlots(InvalidJob):
         self.needed = needed
         self.master = master
         super().__init__(
-            f"{nodes} nodes need {needed} task slots, with room for reading the source, but {master!r} has {slots}. "
-            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores, "
-            f"such as local[{needed}]."
+            f"{nodes} nodes need {needed} task slots, with those of other jobs and of the senders, but {master!r} has "
+            f"{slots}. "
+            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores"
+            f"{f', such as local[{needed}]' if master.startswith('local') else ''}."
         )
 
 

@@ -40,6 +40,10 @@ class Settings:
     max_row_bytes: int = 64 * _MIB
     # Batches whose results stay readable: hours of them at a batch a second.
     retain_result_batches: int = 10_000
+    # Task slots that nodes leave free: senders read the source there, and without one no batch ever runs.
+    sender_slots: int = 1
+    # Task slots of the Spark application; 0 counts them. For clusters that grow on demand, where counting says too few.
+    task_slots: int = 0
     # What a failing operator does: stop the job, or set the failing rows aside and go on.
     on_error: Literal["fail", "skip"] = "fail"
     # What a null in a key column does: stop the job, be a key like others, or drop the row.
@@ -81,7 +85,7 @@ class Settings:
 _KINDS: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name in {one.name for one in fields(Settings)}
 }
-_MAY_BE_ZERO = frozenset({"heavy_hitters"})
+_MAY_BE_ZERO = frozenset({"heavy_hitters", "task_slots"})
 
 
 def _parsed(name: str, text: str, kind: Any) -> Any:

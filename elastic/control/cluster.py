@@ -48,6 +48,10 @@ class Cluster(Protocol):
         """How busy its nodes are, and how much waits for them."""
         ...
 
+    def check_room(self, nodes: int) -> None:
+        """Raise `TooFewSlots` if Spark cannot run that many nodes of this job at a time; changes nothing."""
+        ...
+
     def add_nodes(self, nodes: Sequence[str]) -> None:
         """Start nodes without tasks and wait for them; `NoRoom` if not all come up, and then none is there."""
         ...

@@ -35,7 +35,7 @@ class ScaleRequest:
     tasks_per_node: int | None = 2
     bytes_per_node: float | None = None
     transfer: str = "store"
-    relax: bool = False
+    relax: bool = True  # the default everywhere: a plan that cannot be balanced takes the smallest feasible cap
     knowledge: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

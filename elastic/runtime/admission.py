@@ -12,7 +12,6 @@ from elastic.errors import (
     InvalidJob,
     InvalidSetting,
     SpeculationOn,
-    TooFewSlots,
     UnserializableOperator,
     UnsupportedKeyType,
 )
@@ -21,8 +20,6 @@ from elastic.operators.stages import runners_of
 from elastic.results import Description, StageDescription
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_LOCAL = re.compile(r"local\[(\d+|\*)(?:,\d+)?\]")
-_LOCAL_CLUSTER = re.compile(r"local-cluster\[(\d+),(\d+),\d+\]")
 
 
 def check_name(name: str) -> None:
@@ -45,27 +42,11 @@ def check_frame(frame: DataFrame) -> None:
         raise InvalidJob("the DataFrame is not a stream. Make it with spark.readStream.")
 
 
-def check_cluster(spark: SparkSession, nodes: int) -> None:
-    """Refuse what would hang: more nodes than Spark has task slots, with at least one left for the senders."""
+def check_cluster(spark: SparkSession) -> None:
+    """Refuse a configuration of Spark under which nodes cannot live."""
     conf = spark.sparkContext.getConf()
     if (conf.get("spark.speculation") or "false").lower() == "true":
         raise SpeculationOn
-    master = spark.sparkContext.master or ""
-    slots = _task_slots(master, spark)
-    if slots is not None and slots < nodes + 1:
-        raise TooFewSlots(nodes, slots, nodes + 1, master)
-
-
-def _task_slots(master: str, spark: SparkSession) -> int | None:
-    """How many tasks run at once; None where the cluster may grow."""
-    per_task = int(spark.sparkContext.getConf().get("spark.task.cpus") or 1)
-    if master == "local":
-        return 1
-    if match := _LOCAL.fullmatch(master):
-        return spark.sparkContext.defaultParallelism if match[1] == "*" else int(match[1])
-    if match := _LOCAL_CLUSTER.fullmatch(master):
-        return int(match[1]) * (int(match[2]) // per_task)
-    return None
 
 
 def is_local(master: str) -> bool:

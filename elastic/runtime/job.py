@@ -27,7 +27,6 @@ from elastic.control import (
 from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
-from elastic.runtime import admission
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
@@ -64,6 +63,7 @@ class Job:
         results: ResultLog | None,
         *,
         table: Callable[[str], "ValueFunction"],
+        check_room: Callable[[int], None],
         on_end: Callable[["Job"], None],
     ) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        self._cluster = cluster = JobCluster(controller, intake, self._stream)
+        self._cluster = cluster = JobCluster(controller, intake, self._stream, check_room)
         self._monitor = monitor = Monitor(pipeline.tasks)
         self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
         self._scaler = Scaler(cluster, monitor, self._journal)
@@ -174,7 +174,7 @@ class Job:
         tasks_per_node: int | None = 2,
         bytes_per_node: float | None = None,
         transfer: str = "store",
-        relax: bool = False,
+        relax: bool = ScaleRequest.relax,
         queue: bool = False,
         **knowledge: Any,
     ) -> Migration:
@@ -183,6 +183,8 @@ class Job:
         Returns when it has begun; see `Migration.wait`. A second request is refused while one is under way, or waits
         with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge` is what
         the strategy needs, as in `migration.plan`; `value` may also be the name of a value table in the job's store.
+        If no assignment is balanced, the plan takes the smallest feasible cap and says so; `relax=False` raises
+        `Infeasible` instead. `TooFewSlots` is raised if Spark has no room for the nodes; nothing was started then.
         See `plan` for a dry run.
         """
         request = ScaleRequest(
@@ -231,7 +233,7 @@ class Job:
         asked = Autoscaling.of(
             self.pipeline.tasks, policy=policy, ceiling=ceiling, floor=floor, recommend_only=recommend_only, **how
         )
-        admission.check_cluster(self._frame.sparkSession, ceiling)
+        self._cluster.check_room(asked.ceiling)
         return self.begin_autoscaling(asked)
 
     def begin_autoscaling(self, asked: Autoscaling) -> Autoscaler:
@@ -261,6 +263,11 @@ class Job:
     def assignment(self) -> Ownership:
         """Which node owns which tasks, as committed last."""
         return self._cluster.assignment()
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes hold a task slot, or are about to."""
+        return max(len(self.assignment().nodes), self._nodes.count)
 
     def journal(self) -> list[dict[str, Any]]:
         """What was decided about this job, in all its lives, oldest first."""

@@ -4,13 +4,14 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from elastic.control import Autoscaling
@@ -29,6 +30,7 @@ from elastic.runtime.launcher import SparkLauncher
 from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator
+from elastic.runtime.slots import check_slots
 from elastic.runtime.sources import register
 from elastic.runtime.wire import wire_token
 from elastic.secret import application_secret
@@ -78,13 +80,15 @@ def run(
     delay_ms = _milliseconds(watermark_delay)
     pipeline = admission.describe(df, stages_of(operator, key), tasks)
     autoscaling = None if autoscale is None else Autoscaling.of(tasks, **autoscale)
-    admission.check_cluster(spark, nodes if autoscaling is None else max(nodes, autoscaling.ceiling))
+    admission.check_cluster(spark)
     location = checkpoint or _beside(store, name)
     access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
+    check_room = partial(_check_room, spark.sparkContext, resolved, (store, name))
+    check_room(nodes if autoscaling is None else max(nodes, autoscaling.ceiling), starting=True)
     with _starting:
         _refuse_second(store, name)
         opened_sink = sink if not isinstance(sink, str) else open_sink(sink)
-        job = _start(df, name, pipeline, nodes, resolved, access, opened_sink, event_time, delay_ms)
+        job = _start(df, name, pipeline, nodes, resolved, access, opened_sink, event_time, delay_ms, check_room)
         _running[store, name] = job
     job.start(location, trigger or {})
     if autoscaling is not None:
@@ -102,6 +106,7 @@ def _start(
     sink: Sink,
     event_time: str | None,
     delay_ms: int,
+    check_room: Callable[[int], None],
 ) -> Job:
     spark = df.sparkSession
     opened, secret = access.open(), access.secret
@@ -112,7 +117,7 @@ def _start(
     results = ResultLog(opened, secret, name, compression=settings.compression) if sink.logs else None
     published = max(results.published(), default=-1) if results is not None else manifest.last_batch
     names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
-    admission.check_cluster(spark, len(names))  # it goes on with those that it had, however many were asked for
+    check_room(len(names))  # it goes on with those that it had, however many were asked for
     stages = runners(pipeline, settings.on_error)
     coordinator = Coordinator(manifest, routing, published, emitting(stages), names)
     local = admission.is_local(spark.sparkContext.master or "")
@@ -167,6 +172,7 @@ def _start(
         sink,
         results,
         table=partial(_table, opened, secret),
+        check_room=check_room,
         on_end=_forget,
     )
 
@@ -220,6 +226,15 @@ def _milliseconds(text: str) -> int:
 def _refuse_second(store: str, name: str) -> None:
     if (store, name) in _running:
         raise NameTaken(name)
+
+
+def _check_room(
+    context: SparkContext, settings: Settings, place: tuple[str, str], nodes: int, *, starting: bool = False
+) -> None:
+    """Count the nodes of the other jobs of this process too: they hold slots of the same Spark application."""
+    others = sum(job.node_count for other, job in list(_running.items()) if other != place)
+    wait_seconds = settings.node_start_seconds if starting else 0.0
+    check_slots(context, nodes, settings, other_nodes=others, wait_seconds=wait_seconds)
 
 
 def _forget(job: Job) -> None:

@@ -81,11 +81,11 @@ class Autoscaling:
         return decided
 
     def request(self, nodes: int) -> ScaleRequest:
-        """Nobody is there to raise tau when nothing is balanced, so the smallest cap that works is taken."""
+        """Return the request for a number of nodes, moved as `scaling` says."""
         for name, value in self.scaling.items():
             if name in _DECIDED_HERE or name not in ScaleRequest.__dataclass_fields__:
                 raise InvalidAutoscaling(f"scaling[{name!r}]", value, "it says how to move, as in job.scale")
-        return replace(ScaleRequest(nodes=nodes, relax=True), **self.scaling)
+        return replace(ScaleRequest(nodes=nodes), **self.scaling)
 
 
 def _between(least: float, value: object, most: float) -> bool:

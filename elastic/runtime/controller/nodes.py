@@ -142,6 +142,12 @@ class Nodes:
                     found.append((node, known.incarnation, f"silent for {now - known.heard:.1f} s"))
         return found
 
+    @property
+    def count(self) -> int:
+        """How many nodes are wanted now, started or starting."""
+        with self._lock:
+            return len(self._known)
+
     def addresses(self) -> dict[str, str]:
         with self._lock:
             return {node: known.address for node, known in self._known.items() if known.address}
