@@ -2,22 +2,31 @@
 
 import re
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import cloudpickle
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from elastic.errors import (
+    InvalidEventTime,
     InvalidJob,
     InvalidSetting,
+    InvalidStore,
+    SparkConnect,
     SpeculationOn,
+    UnknownColumn,
     UnserializableOperator,
     UnsupportedKeyType,
 )
 from elastic.operators import Stage
 from elastic.operators.stages import runners_of
 from elastic.results import Description, StageDescription
+from elastic.runtime.access import StoreAccess
+from storage import Store
+from storage.errors import InvalidStorageInput
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -38,8 +47,35 @@ def check_counts(tasks: int, nodes: int) -> None:
 
 
 def check_frame(frame: DataFrame) -> None:
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnect
+    if not isinstance(frame, DataFrame):
+        raise InvalidJob(f"df is a {type(frame).__name__}, not a DataFrame. Make a stream with spark.readStream.")
     if not frame.isStreaming:
         raise InvalidJob("the DataFrame is not a stream. Make it with spark.readStream.")
+
+
+def check_event_time(frame: DataFrame, column: str | None, watermark_delay: str | None) -> None:
+    if column is None:
+        if watermark_delay is not None:
+            why = "a watermark follows event times, and event_time names no column for them"
+            raise InvalidSetting("watermark_delay", watermark_delay, why)
+        return
+    if column not in frame.columns:
+        raise UnknownColumn(column, frame.columns)
+    kind = frame.schema[column].dataType
+    if not isinstance(kind, TimestampType | TimestampNTZType):
+        raise InvalidEventTime(column, kind.simpleString())
+
+
+def open_store(access: StoreAccess) -> Store:
+    """Open the job's store; `InvalidStore` for a URL or settings that cannot be right."""
+    if urlsplit(access.url).scheme == "memory":
+        raise InvalidStore("memory: is in one process, and nodes run in others")
+    try:
+        return access.open()
+    except InvalidStorageInput as cause:
+        raise InvalidStore(str(cause)) from cause
 
 
 def check_cluster(spark: SparkSession) -> None:

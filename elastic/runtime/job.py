@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,13 +25,15 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable
+from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable, StreamFailed
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
+from elastic.runtime.sources.access import Access
+from elastic.runtime.sources.state_source import StageState
 from elastic.runtime.status import JobStatus
 from elastic.runtime.stream import Stream
 from elastic.runtime.wire import PeerUnavailable, Refused
@@ -148,7 +151,13 @@ class Job:
 
     def state_table(self, stage: str | None = None) -> DataFrame:
         """The state of all keys as of the newest snapshot, as a batch DataFrame; see `snapshot`."""
-        return self._frame.sparkSession.read.format("elastic-state").options(**self._source_options(stage)).load()
+        options = self._source_options(stage)
+        try:
+            return self._frame.sparkSession.read.format("elastic-state").options(**options).load()
+        except PySparkException:
+            # It comes from a process of Spark's, as text; here the same question raises the error itself.
+            StageState(Access.of(options, ("stage",), self._intake.store.secret_bytes), stage).columns()
+            raise
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; the newest batch that every saved state includes."""
@@ -156,7 +165,11 @@ class Job:
 
     def process_all_available(self) -> None:
         """Until everything that the source has now is applied and its results are visible. For tests and demos."""
-        self._stream.process_all_available()
+        try:
+            self._stream.process_all_available()
+        except StreamFailed:
+            self._controller.check()  # what a node raised ends the stream too, and is the reason
+            raise
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.newest_batch)
         if self._follower is not None:
@@ -299,6 +312,8 @@ class Job:
         if drain:
             self._settle_migration()
         self._stream.stop()
+        if (error := self._stream.ended_by) is not None:
+            self._controller.fail(error)
         if drain and self._controller.error is None and not self._ended.is_set():
             self._settle()
         self._end()

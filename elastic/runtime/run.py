@@ -58,7 +58,7 @@ def run(
     sink: str | Sink = "store",
     trigger: Mapping[str, Any] | None = None,
     event_time: str | None = None,
-    watermark_delay: str = "0 seconds",
+    watermark_delay: str | None = None,
     checkpoint: str | None = None,
     store_settings: Mapping[str, Any] | None = None,
     autoscale: Mapping[str, Any] | None = None,
@@ -72,24 +72,30 @@ def run(
     by default beside the state in a file store. `autoscale` is what `Job.autoscale` takes, `{"ceiling": 8}`; without it
     the number of nodes stays as it is until somebody changes it. `settings` are those of `elastic.settings.Settings`.
     """
+    admission.check_frame(df)
     spark = df.sparkSession
     admission.check_name(name)
     admission.check_counts(tasks, nodes)
-    admission.check_frame(df)
+    admission.check_event_time(df, event_time, watermark_delay)
     resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
-    delay_ms = _milliseconds(watermark_delay)
+    delay_ms = 0 if watermark_delay is None else _milliseconds(watermark_delay)
     pipeline = admission.describe(df, stages_of(operator, key), tasks)
     autoscaling = None if autoscale is None else Autoscaling.of(tasks, **autoscale)
     admission.check_cluster(spark)
-    location = checkpoint or _beside(store, name)
     access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
-    check_room = partial(_check_room, spark.sparkContext, resolved, (store, name))
-    check_room(nodes if autoscaling is None else max(nodes, autoscaling.ceiling), starting=True)
-    with _starting:
-        _refuse_second(store, name)
-        opened_sink = sink if not isinstance(sink, str) else open_sink(sink)
-        job = _start(df, name, pipeline, nodes, resolved, access, opened_sink, event_time, delay_ms, check_room)
-        _running[store, name] = job
+    opened = admission.open_store(access)
+    try:
+        location = checkpoint or _beside(store, name)
+        check_room = partial(_check_room, spark.sparkContext, resolved, (store, name))
+        check_room(nodes if autoscaling is None else max(nodes, autoscaling.ceiling), starting=True)
+        with _starting:
+            _refuse_second(store, name)
+            to = sink if not isinstance(sink, str) else open_sink(sink)
+            job = _start(df, name, pipeline, nodes, resolved, access, opened, to, event_time, delay_ms, check_room)
+            _running[store, name] = job
+    except BaseException:
+        opened.close()
+        raise
     job.start(location, trigger or {})
     if autoscaling is not None:
         job.begin_autoscaling(autoscaling)
@@ -103,13 +109,14 @@ def _start(
     nodes: int,
     settings: Settings,
     access: StoreAccess,
+    opened: Store,
     sink: Sink,
     event_time: str | None,
     delay_ms: int,
     check_room: Callable[[int], None],
 ) -> Job:
     spark = df.sparkSession
-    opened, secret = access.open(), access.secret
+    secret = access.secret
     manifests = Manifests(opened, secret, name)
     manifest = _recovered(manifests, name, pipeline, nodes)
     routing = replace(routing_from_json(manifest.assignment), epoch=manifest.epoch)  # type: ignore[type-var]
