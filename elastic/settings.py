@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from elastic.errors import InvalidSetting, UnknownSetting
+from elastic.numbers import as_number, as_whole
 
 SPARK_PREFIX = "spark.elastic."
 ENVIRONMENT_PREFIX = "ELASTIC_"
@@ -59,7 +60,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
-            _check(name, getattr(self, name), kind)
+            value = getattr(self, name)
+            if kind in _AS_PYTHON and (number := _AS_PYTHON[kind](value)) is not None:
+                object.__setattr__(self, name, number)
+                value = number
+            _check(name, value, kind)
 
     @classmethod
     def resolve(
@@ -121,3 +126,4 @@ def _check_number(name: str, value: Any, kind: type[int | float]) -> None:
 
 
 _EXPECTED = {int: "a whole number", float: "a number"}
+_AS_PYTHON: Mapping[Any, Callable[[object], int | float | None]] = {int: as_whole, float: as_number}

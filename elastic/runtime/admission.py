@@ -21,6 +21,7 @@ from elastic.errors import (
     UnserializableOperator,
     UnsupportedKeyType,
 )
+from elastic.numbers import as_whole
 from elastic.operators import Stage
 from elastic.operators.stages import runners_of
 from elastic.results import Description, StageDescription
@@ -38,12 +39,14 @@ def check_name(name: str) -> None:
         )
 
 
-def check_counts(tasks: int, nodes: int) -> None:
+def check_counts(tasks: int, nodes: int) -> tuple[int, int]:
+    """Return both as Python's own numbers."""
     for name, value in (("tasks", tasks), ("nodes", nodes)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if (as_whole(value) or 0) < 1:
             raise InvalidSetting(name, value, "it must be a whole number from 1 on")
     if nodes > tasks:
         raise InvalidSetting("nodes", nodes, f"there are only {tasks} tasks, and a node without tasks has no work")
+    return int(tasks), int(nodes)
 
 
 def check_frame(frame: DataFrame) -> None:

@@ -75,7 +75,7 @@ def run(
     admission.check_frame(df)
     spark = df.sparkSession
     admission.check_name(name)
-    admission.check_counts(tasks, nodes)
+    tasks, nodes = admission.check_counts(tasks, nodes)
     admission.check_event_time(df, event_time, watermark_delay)
     resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
     delay_ms = 0 if watermark_delay is None else _milliseconds(watermark_delay)
