@@ -4,8 +4,12 @@ ElasticError
 ├── InvalidJob (also a ValueError)    the job itself cannot be right; nothing was started
 │   ├── UnknownColumn                 a key column that the rows do not have
 │   ├── UnsupportedKeyType            a key of a type that has no hash
+│   ├── InvalidEventTime              an event-time column that is no timestamp
+│   ├── NotAnOperator                 a class, or something else, in the place of an operator
 │   ├── UnserializableOperator        an operator that cannot travel to the nodes
-│   ├── TooFewSlots                   the cluster can never run that many nodes beside the senders
+│   ├── InvalidStore                  a store that no job can keep its state in
+│   ├── SparkConnect                  a session of Spark Connect, which has no task slots to offer
+│   ├── TooFewSlots                   too few task slots for that many nodes and the senders
 │   ├── SpeculationOn                 Spark would run nodes twice
 │   ├── InvalidSetting                a setting with a value that cannot be right
 │   ├── UnknownSetting                a setting that nobody reads
@@ -14,6 +18,7 @@ ElasticError
 ├── NameTaken                         a job of that name is running
 ├── IncompatibleRestart               the stored state belongs to another version of the job
 ├── CheckpointMismatch                Spark's checkpoint and the stored state tell different stories
+├── StreamFailed                      Spark's query failed: a source, a record or an expression of the user's
 ├── NullKey                           rows without a key, and the job says that is wrong
 ├── RowTooLarge                       one row above the limit
 ├── OperatorFailed                    the user's operator raised
@@ -33,6 +38,7 @@ ElasticError
 ├── AutoscalerRunning                 the job has an autoscaler already
 ├── MigrationRunning                  another migration of the job is under way
 ├── MigrationFailed                   a migration did not come to its end; what it moved counts, the rest stayed
+├── InvalidKey (also a ValueError)    a key of another type than the key columns have
 ├── JobStopped                        the job is no longer running
 └── StateUnavailable                  the state is on its way or being restored; ask again
 
@@ -80,6 +86,28 @@ class UnsupportedKeyType(InvalidJob):
         )
 
 
+class InvalidEventTime(InvalidJob):
+    """An event-time column that is no timestamp."""
+
+    def __init__(self, column: str, kind: object) -> None:
+        self.column = column
+        self.kind = str(kind)
+        super().__init__(
+            f"event_time names column {column!r} of type {self.kind}, which is not a timestamp. "
+            f"Use a timestamp column; cast it with to_timestamp({column}) or timestamp_millis({column}) before."
+        )
+
+
+class NotAnOperator(InvalidJob):
+    """A class, or something else, in the place of an operator."""
+
+    def __init__(self, given: object) -> None:
+        self.given = given.__qualname__ if isinstance(given, type) else type(given).__name__
+        what = "a class" if isinstance(given, type) else "not an operator"
+        advice = f"an instance, {self.given}()" if isinstance(given, type) else "an instance of a class from Operator"
+        super().__init__(f"operator={self.given} is {what}. Give {advice}.")
+
+
 class UnserializableOperator(InvalidJob):
     """An operator that cannot travel to the nodes."""
 
@@ -92,8 +120,29 @@ class UnserializableOperator(InvalidJob):
         )
 
 
+class InvalidStore(InvalidJob):
+    """A store that no job can keep its state in. Its URL is not repeated, since it may hold credentials."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"the store cannot hold the state of a job: {why.rstrip('.')}. "
+            "Use a URL that the driver and all executors reach, file:///folder or s3://bucket/prefix."
+        )
+
+
+class SparkConnect(InvalidJob):
+    """A session of Spark Connect."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark Connect is not supported: nodes need the driver's SparkContext. "
+            "Use a classic session, such as elastic.local_session() or spark-submit."
+        )
+
+
 class TooFewSlots(InvalidJob):
-    """The cluster can never run that many nodes and still have a core for the senders."""
+    """Spark has too few task slots for the nodes of all jobs and the senders; nothing was started."""
 
     def __init__(self, nodes: int, slots: int, needed: int, master: str) -> None:
         self.nodes = nodes
@@ -101,9 +150,10 @@ class TooFewSlots(InvalidJob):
         self.needed = needed
         self.master = master
         super().__init__(
-            f"{nodes} nodes need {needed} task slots, with room for reading the source, but {master!r} has {slots}. "
-            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores, "
-            f"such as local[{needed}]."
+            f"{nodes} nodes need {needed} task slots, with those of other jobs and of the senders, but {master!r} has "
+            f"{slots}. "
+            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores"
+            f"{f', such as local[{needed}]' if master.startswith('local') else ''}."
         )
 
 
@@ -199,6 +249,18 @@ class CheckpointMismatch(ElasticError):
             f"job {name!r}: Spark's checkpoint goes on with batch {next_batch}, but the stored state ends with batch "
             f"{last_batch}; {wrong}. Bring back the checkpoint and the store that belong together, or start under "
             "another name with a new checkpoint."
+        )
+
+
+class StreamFailed(ElasticError):
+    """Spark's query failed; `reason` is the innermost one, the full text is in the log."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(
+            f"the stream of job {name!r} failed: {reason}. Correct the source, the record or the expression, and start "
+            "the job again: it continues with the same batch."
         )
 
 
@@ -424,6 +486,14 @@ class MigrationFailed(ElasticError):
     def __init__(self, why: str) -> None:
         self.why = why
         super().__init__(f"the migration failed: {why} Look at its story, and ask again.")
+
+
+class InvalidKey(ElasticError, ValueError):
+    """A key of another type than the key columns have."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"the key does not fit the key columns: {why}. Give one value of its type for every column.")
 
 
 class JobStopped(ElasticError):

@@ -148,6 +148,7 @@ class Plan(BaseModel):
     relaxed: bool
     reason: str
     future_cost: float | None
+    note: str = Field(description="an assumption about the workload, such as equal work; empty without one")
 
 
 class Candidate(BaseModel):

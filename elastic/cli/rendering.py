@@ -89,7 +89,7 @@ def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
             f"{max(plan['loads']):.3g}",
             f"{plan['cap']:.3g}",
             "" if later is None else size(later),
-            Text(plan["reason"]),
+            Text("; ".join(filter(None, (plan["reason"], plan["note"])))),
         )
     return shown
 

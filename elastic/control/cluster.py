@@ -63,6 +63,10 @@ class Cluster(Protocol):
         """End the process of a node that does not answer; another one takes its place and its tasks."""
         ...
 
+    def check_room(self, nodes: int) -> None:
+        """Raise `TooFewSlots` if Spark cannot run that many nodes of this job at a time; changes nothing."""
+        ...
+
     def add_nodes(self, nodes: Sequence[str]) -> None:
         """Start nodes without tasks and wait for them; `NoRoom` if not all come up, and then none is there."""
         ...

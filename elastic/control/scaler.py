@@ -4,12 +4,13 @@ import logging
 import threading
 from collections.abc import Sequence, Set
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from elastic.control.cluster import Cluster
 from elastic.control.journal import Journal
 from elastic.control.migration import Migration
-from elastic.control.monitor import Monitor
+from elastic.control.monitor import Measured, Monitor
 from elastic.control.request import ScaleRequest
 from elastic.errors import MigrationRunning, NodeInUse
 from migration import Plan, Workload
@@ -38,20 +39,18 @@ class Scaler:
 
     def workload(self) -> Workload:
         """Work and state of every task, as measured up to now."""
-        self._monitor.look(self._cluster)
-        return self._monitor.workload()
+        return self._measure().workload
 
     def plan(self, request: ScaleRequest) -> Plan:
         """What the request would do; changes nothing."""
-        return request.planned(self._cluster.assignment(), self.workload())
+        return self._plan(request)[0]
 
     def scale(self, request: ScaleRequest, *, queue: bool = False) -> Migration:
         """Begin; returns as soon as it has. A second request waits for the first with `queue`, else it is refused."""
         if not self._turn.acquire(blocking=queue):
             raise MigrationRunning
         try:
-            workload = self.workload()
-            made = request.planned(self._cluster.assignment(), workload)
+            made, workload = self._plan(request)
             run = MigrationRun(made.current, made.target, _minis(made, request))
             migration = self._current = Migration(made, run, request.mode, request.transfer, self._cluster.steps)
             thread = threading.Thread(target=self._carry_out, args=(migration, workload), name="migration", daemon=True)
@@ -60,6 +59,21 @@ class Scaler:
             self._turn.release()
             raise
         return migration
+
+    def _measure(self) -> Measured:
+        self._monitor.look(self._cluster)
+        return self._monitor.measure()
+
+    def _plan(self, request: ScaleRequest) -> tuple[Plan, Workload]:
+        """Return the plan, and the workload that it is made for.
+
+        Nodes that join start before others leave, so Spark needs room for all of them at once.
+        """
+        workload, note = self._measure()
+        made = replace(request.planned(self._cluster.assignment(), workload), note=note)
+        if made.joining:
+            self._cluster.check_room(len(made.current.nodes) + len(made.joining))
+        return made, workload
 
     def _carry_out(self, migration: Migration, workload: Workload) -> None:
         failure: Exception | None = None

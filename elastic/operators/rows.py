@@ -76,7 +76,10 @@ def _table_of_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
         strange = next((row for row in rows if not row.keys() <= known), None)
         if strange is not None:
             raise ValueError(f"no column is declared for {sorted(set(strange) - known, key=str)}")
-        columns = [[row.get(name) for row in rows] for name in names]
+        lacking = next((row for row in rows if len(row) < len(known)), None)
+        if lacking is not None:
+            raise ValueError(f"a row has no {sorted(known - set(lacking))}; a null is written as None")
+        columns = [[row[name] for row in rows] for name in names]
     else:
         raise TypeError("a list of rows must hold only dicts, or only tuples")
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -25,14 +26,22 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, JobStopped, MigrationFailed, StateUnavailable
+from elastic.errors import (
+    AutoscalerRunning,
+    ElasticError,
+    JobStopped,
+    MigrationFailed,
+    StateUnavailable,
+    StreamFailed,
+)
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
-from elastic.runtime import admission
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
+from elastic.runtime.sources.access import Access, Credentials
+from elastic.runtime.sources.state_source import StageState
 from elastic.runtime.status import JobStatus
 from elastic.runtime.stopping import Deadline, StopReport, finish_within
 from elastic.runtime.stream import Stream
@@ -70,6 +79,7 @@ class Job:
         results: ResultLog | None,
         *,
         table: Callable[[str], "ValueFunction"],
+        check_room: Callable[[int], None],
         on_end: Callable[["Job"], None],
     ) -> None:
         self.name = name
@@ -83,7 +93,7 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        self._cluster = cluster = JobCluster(controller, intake, self._stream)
+        self._cluster = cluster = JobCluster(controller, intake, self._stream, check_room)
         self._monitor = monitor = Monitor(pipeline.tasks)
         self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
         ticker = Ticker(controller, nodes, intake)
@@ -160,7 +170,14 @@ class Job:
 
     def state_table(self, stage: str | None = None) -> DataFrame:
         """The state of all keys as of the newest snapshot, as a batch DataFrame; see `snapshot`."""
-        return self._frame.sparkSession.read.format("elastic-state").options(**self._source_options(stage)).load()
+        options = self._source_options(stage)
+        try:
+            return self._frame.sparkSession.read.format("elastic-state").options(**options).load()
+        except PySparkException:
+            # It comes from a process of Spark's, as text; here the same question raises the error itself.
+            own = Credentials(jobs={(self._store.url, self.name): self._intake.store})
+            StageState(Access.of(options, ("stage",), own), stage).columns()
+            raise
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; the newest batch that every saved state includes."""
@@ -168,7 +185,11 @@ class Job:
 
     def process_all_available(self) -> None:
         """Until everything that the source has now is applied and its results are visible. For tests and demos."""
-        self._stream.process_all_available()
+        try:
+            self._stream.process_all_available()
+        except StreamFailed:
+            self._controller.check()  # what a node raised ends the stream too, and is the reason
+            raise
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.newest_batch)
         if self._follower is not None:
@@ -186,7 +207,7 @@ class Job:
         tasks_per_node: int | None = 2,
         bytes_per_node: float | None = None,
         transfer: str = "store",
-        relax: bool = False,
+        relax: bool = ScaleRequest.relax,
         queue: bool = False,
         **knowledge: Any,
     ) -> Migration:
@@ -195,6 +216,8 @@ class Job:
         Returns when it has begun; see `Migration.wait`. A second request is refused while one is under way, or waits
         with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge` is what
         the strategy needs, as in `migration.plan`; `value` may also be the name of a value table in the job's store.
+        If no assignment is balanced, the plan takes the smallest feasible cap and says so; `relax=False` raises
+        `Infeasible` instead. `TooFewSlots` is raised if Spark has no room for the nodes; nothing was started then.
         See `plan` for a dry run.
         """
         request = ScaleRequest(
@@ -243,7 +266,7 @@ class Job:
         asked = Autoscaling.of(
             self.pipeline.tasks, policy=policy, ceiling=ceiling, floor=floor, recommend_only=recommend_only, **how
         )
-        admission.check_cluster(self._frame.sparkSession, ceiling)
+        self._cluster.check_room(asked.ceiling)
         return self.begin_autoscaling(asked)
 
     def begin_autoscaling(self, asked: Autoscaling) -> Autoscaler:
@@ -273,6 +296,11 @@ class Job:
     def assignment(self) -> Ownership:
         """Which node owns which tasks, as committed last."""
         return self._cluster.assignment()
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes hold a task slot, or are about to."""
+        return max(len(self.assignment().nodes), self._nodes.count)
 
     def journal(self) -> list[dict[str, Any]]:
         """What was decided about this job, in all its lives, oldest first."""

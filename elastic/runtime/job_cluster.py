@@ -1,7 +1,7 @@
 """A running job as the control plane sees it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
@@ -18,10 +18,13 @@ from migration.live import MigrationRun
 class JobCluster:
     """`elastic.control.Cluster` over the controller, the intake and the stream of a job."""
 
-    def __init__(self, controller: Controller, intake: Intake, stream: Stream) -> None:
+    def __init__(
+        self, controller: Controller, intake: Intake, stream: Stream, check_room: Callable[[int], None]
+    ) -> None:
         self._controller = controller
         self._intake = intake
         self._stream = stream
+        self._check_room = check_room
 
     def assignment(self) -> Ownership:
         routing = self._controller.committed_routing()
@@ -62,6 +65,9 @@ class JobCluster:
 
     def replace_node(self, node: str, why: str) -> None:
         self._controller.replace_node(node, why)
+
+    def check_room(self, nodes: int) -> None:
+        self._check_room(nodes)
 
     def add_nodes(self, nodes: Sequence[str]) -> None:
         self._controller.add_nodes(nodes, self._intake.settings.node_start_seconds)

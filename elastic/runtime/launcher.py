@@ -86,7 +86,7 @@ class SparkLauncher:
             launch = self._launches.get(incarnation)
         if launch is not None:
             launch.cancelled.set()
-            self._context.cancelJobGroup(_group(incarnation))
+            _cancel_jobs(self._context, _group(incarnation))
 
     def wait(self, incarnations: Sequence[str], seconds: float) -> list[str]:
         with self._lock:
@@ -96,7 +96,7 @@ class SparkLauncher:
 
     def _run(self, spec: NodeSpecification) -> End:
         try:
-            self._context.setJobGroup(_group(spec.incarnation), f"{spec.job}: {spec.node}", interruptOnCancel=True)
+            self._context.setJobGroup(_group(spec.incarnation), f"{spec.job}: {spec.node}", interruptOnCancel=False)
             told = self._context.parallelize([0], 1).mapPartitions(partial(host_node, spec)).collect()
         except Exception as error:  # noqa: BLE001 - Spark raises many types; whatever it is, the incarnation is over
             known = known_reason(str(error))
@@ -107,6 +107,16 @@ class SparkLauncher:
 
 def _group(incarnation: str) -> str:
     return f"spark-elastic {incarnation}"
+
+
+def _cancel_jobs(context: SparkContext, group: str) -> None:
+    """Cancel the job of a group, also if Spark hears of it only after this; the task's thread is not interrupted.
+
+    A task that waits for a slot leaves the queue. A task that runs loses its Python worker about two seconds later
+    (`spark.python.task.killTimeout`). Interrupting it instead while its worker is being created would make Spark
+    restart the daemon that forks all workers, and every healthy node would die with it.
+    """
+    context._jsc.sc().cancelJobGroupAndFutureJobs(group)  # noqa: SLF001 - PySpark does not offer it
 
 
 def known_reason(text: str) -> str | None:

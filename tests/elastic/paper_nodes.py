@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from elastic.control import NodeStep
-from elastic.errors import NoRoom
+from elastic.errors import NoRoom, TooFewSlots
 from migration import Assignment, Ownership
 from migration.live import (
     AssignmentCommitted,
@@ -25,6 +25,7 @@ class PaperNodes:
         self.current: Ownership = Assignment.even(tasks=tasks, nodes=nodes)
         self.nodes = set(self.current.nodes)
         self.room_for = room_for
+        self.slots: int | None = None  # where they can be counted
         self.go = threading.Event()
         self.go.set()
         self.busy: dict[str, NodeStep] = {}
@@ -41,6 +42,10 @@ class PaperNodes:
         self.replaced.append(f"{node}: {why}")
         self.busy.pop(node, None)
         self.go.set()
+
+    def check_room(self, nodes: int) -> None:
+        if self.slots is not None and nodes + 1 > self.slots:
+            raise TooFewSlots(nodes, self.slots, nodes + 1, f"local[{self.slots}]")
 
     def add_nodes(self, nodes: Sequence[str]) -> None:
         if len(self.nodes) + len(nodes) > self.room_for:

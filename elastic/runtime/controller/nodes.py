@@ -169,6 +169,12 @@ class Nodes:
             known = self._known.get(node)
             return known is not None and known.incarnation == incarnation and known.outbox is not None
 
+    @property
+    def count(self) -> int:
+        """How many nodes are wanted now, started or starting."""
+        with self._lock:
+            return len(self._known)
+
     def addresses(self) -> dict[str, str]:
         with self._lock:
             return {node: known.address for node, known in self._known.items() if known.address}

@@ -78,6 +78,15 @@ def test_a_second_migration_is_refused_while_one_is_under_way(client: Client, jo
     assert len(job.assignment().nodes) == 6
 
 
+def test_a_request_beyond_the_task_slots_is_refused_by_plan_and_scale_alike(client: Client, job: PaperJob) -> None:
+    job.cluster.slots = 5
+    for answer in (client.get("jobs/words/plan", params={"nodes": 5}), client.change("jobs/words/scale", nodes=5)):
+        assert answer.status_code == 422
+        assert answer.json()["type"] == "urn:elastic:TooFewSlots"
+        assert answer.json()["facts"] == {"nodes": 5, "slots": 5, "needed": 6, "master": "local[5]"}
+    assert job.migration is None
+
+
 def test_of_many_requests_at_once_one_wins(client: Client, job: PaperJob) -> None:
     job.cluster.go.clear()
     with ThreadPoolExecutor(8) as pool:

@@ -71,7 +71,7 @@ def test_a_strategy_that_cannot_plan_says_why_beside_those_that_can(client: Clie
 
 
 def test_an_infeasible_plan_says_which_numbers_would_do(client: Client) -> None:
-    asked: dict[str, Any] = {"nodes": 15, "tau": 0.0, "strategy": "ssm"}
+    asked: dict[str, Any] = {"nodes": 15, "tau": 0.0, "relax": False, "strategy": "ssm"}
     problem = client.get("jobs/words/plan", params=asked).json()["plans"][0]["problem"]
     assert problem["type"] == "urn:elastic:Infeasible"
     assert problem["facts"]["smallest_tau"] > 0

@@ -93,6 +93,26 @@ def test_json_asks_nothing_and_tells_how_it_ended() -> None:
     assert ended["progress"]["phase"] == again["progress"]["phase"] == "done"
 
 
+@pytest.mark.usefixtures("served")
+def test_a_request_beyond_the_task_slots_is_refused(job: PaperJob) -> None:
+    job.cluster.slots = 5
+    for command in (("plan",), ("scale",), ("scale", "--yes")):
+        refused = elastic(*command, "--nodes", "5")
+        assert refused.exit_code == 1
+        assert "5 nodes need 6 task slots" in refused.output
+    assert job.migration is None
+
+
+@pytest.mark.usefixtures("served")
+def test_an_unbalanced_plan_is_relaxed_unless_the_user_says_no(job: PaperJob) -> None:
+    refused = elastic("scale", "--nodes", "5", "--tau", "0", "--no-relax", "--yes")
+    assert refused.exit_code == 1
+    assert "cannot balance" in refused.output
+    assert elastic("scale", "--nodes", "5", "--tau", "0", "--yes").exit_code == 0
+    assert job.migration is not None
+    assert job.migration.plan.relaxed
+
+
 def test_a_migration_is_paused_resumed_and_cancelled_and_a_second_one_is_refused() -> None:
     job = PaperJob(step_seconds=0.4)
     with serve(job) as server, announced(Connection(server.url, job.name, server.token)):

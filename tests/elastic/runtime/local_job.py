@@ -275,6 +275,7 @@ def start_local_job(
         results,
         table=_no_table,
         on_end=lambda _: None,
+        check_room=lambda _: None,
     )
     job.start("", trigger or {})
     return LocalJob(job, source, controller, launcher, store)

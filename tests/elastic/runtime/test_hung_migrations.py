@@ -22,7 +22,8 @@ def test_a_migration_that_waits_for_a_hung_operator_says_so_and_can_be_cancelled
     with running(FatalSums(), tmp_path, tasks=4, nodes=1, node_timeout_seconds=5.0) as job:
         intake: Any = SimpleNamespace(settings=job.settings, gate=threading.Lock())
         stream: Any = None  # only a restart needs it
-        scaler = Scaler(JobCluster(job.controller, intake, stream), Monitor(4), Journal(storage.open("memory:"), "job"))
+        cluster = JobCluster(job.controller, intake, stream, lambda _: None)
+        scaler = Scaler(cluster, Monitor(4), Journal(storage.open("memory:"), "job"))
         job.controller.wait_until_applied(job.take([("a", 1), ("stuck", 1)]), 30)
         batch = job.take([("stuck", HANG)])
         until(lambda: any("has been taking" in problem for problem in job.status().problems), "the overdue step")

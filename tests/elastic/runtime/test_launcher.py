@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +24,11 @@ class Bench(SparkLauncher):
         self.ended = threading.Semaphore(0)
         self.reasons: list[str] = []
 
-    def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
-        self.cancelled.append(group)
+    @property
+    def _jsc(self) -> Any:
+        """Of a Spark that only notes which groups of jobs are cancelled."""
+        jobs = SimpleNamespace(cancelJobGroupAndFutureJobs=self.cancelled.append)
+        return SimpleNamespace(sc=lambda: jobs)
 
     def launch(self, incarnation: str) -> None:
         self.start("node-1", incarnation, "", self._note)
@@ -71,6 +75,7 @@ def test_a_start_that_waits_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) ->
         bench.cancel(f"node-1.{number}")
         assert bench.ended.acquire(timeout=5)
     assert bench.reasons[1:] == ["it was cancelled"] * 7
+    assert bench.cancelled[-7:] == [f"spark-elastic node-1.{number}" for number in range(1, 8)]
 
 
 _MISSING_MODULE = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
