@@ -24,7 +24,7 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable
+from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, SinkFailed, StateUnavailable
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
 from elastic.runtime import admission
@@ -156,12 +156,17 @@ class Job:
         return self._controller.snapshot(seconds)
 
     def process_all_available(self) -> None:
-        """Until everything that the source has now is applied and its results are visible. For tests and demos."""
+        """Until everything that the source has now is applied and its results are visible. For tests and demos.
+
+        Raises `SinkFailed` if they cannot reach the sink.
+        """
         self._stream.process_all_available()
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.newest_batch)
         if self._follower is not None:
             self._follower.wait(self._controller.newest_batch)
+            if (error := self._follower.error) is not None:
+                raise SinkFailed(self.name, f"{type(error).__name__}: {error}") from error
 
     def scale(
         self,

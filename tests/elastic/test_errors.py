@@ -32,6 +32,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.NodeStartFailed("node-3", "ModuleNotFoundError: No module named 'texts'", 2),
     errors.NoRoom(3, 8, 60.0),
     errors.StoreAway(600.0, "connection refused"),
+    errors.SinkFailed("words", "OSError: no space left on device"),
     errors.ResultsExpired(3, 1_000),
     errors.InvalidRequest("nodes=0 cannot be. Give a number above zero."),
     errors.InvalidAutoscaling("floor", 0, "it must be a whole number of nodes, 1 or more"),
