@@ -31,6 +31,7 @@ ElasticError
 ├── NoRoom                            the cluster did not start the nodes in time
 ├── SparkLost                         Spark's JVM is gone, and with it the stream and the nodes
 ├── StoreAway                         the store was away for longer than the job may wait
+├── SinkFailed                        results no longer reach their sink; the job itself goes on
 ├── ResultsExpired                    a reader asks for results that retention has removed
 ├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
 │   ├── InvalidAutoscaling            an argument of an autoscaler that cannot be right
@@ -424,6 +425,18 @@ class StoreAway(ElasticError):
         super().__init__(
             f"the store did not answer for {seconds:g} s{f' ({why})' if why else ''}. Bring it back and start the job "
             "again: it goes on where it was; raise store_patience_seconds to wait longer."
+        )
+
+
+class SinkFailed(ElasticError):
+    """Results no longer reach their sink; the job itself goes on, and the results are kept."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+        super().__init__(
+            f"results of job {name!r} no longer reach the sink: {why.rstrip(' .')}. Correct the sink and start the job "
+            "again: it delivers what the sink has missed."
         )
 
 

@@ -31,6 +31,7 @@ from elastic.errors import (
     ElasticError,
     JobStopped,
     MigrationFailed,
+    SinkFailed,
     StateUnavailable,
     StreamFailed,
 )
@@ -184,7 +185,10 @@ class Job:
         return self._controller.snapshot(seconds)
 
     def process_all_available(self) -> None:
-        """Until everything that the source has now is applied and its results are visible. For tests and demos."""
+        """Until everything that the source has now is applied and its results are visible. For tests and demos.
+
+        Raises `SinkFailed` if they cannot reach the sink.
+        """
         try:
             self._stream.process_all_available()
         except StreamFailed:
@@ -194,6 +198,8 @@ class Job:
         self._controller.wait_until_applied(self._controller.newest_batch)
         if self._follower is not None:
             self._follower.wait(self._controller.newest_batch)
+            if (error := self._follower.error) is not None:
+                raise SinkFailed(self.name, f"{type(error).__name__}: {error}") from error
 
     def scale(
         self,

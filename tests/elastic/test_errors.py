@@ -40,6 +40,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.NoRoom(3, 8, 60.0),
     errors.SparkLost("Py4JNetworkError: Answer from Java side is empty"),
     errors.StoreAway(600.0, "connection refused"),
+    errors.SinkFailed("words", "OSError: no space left on device"),
     errors.ResultsExpired(3, 1_000),
     errors.InvalidRequest("nodes=0 cannot be. Give a number above zero."),
     errors.InvalidAutoscaling("floor", 0, "it must be a whole number of nodes, 1 or more"),

@@ -6,14 +6,25 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from elastic.errors import NodeStartFailed, PoisonedStep
+from elastic.errors import NodeStartFailed, PoisonedStep, SinkFailed
+from elastic.results import MemorySink
 from tests.elastic.runtime.fatal_operators import CRASH, ClosedDoor, FatalSums
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
+
+
+class FullSink(MemorySink):
+    """Takes one batch."""
+
+    def deliver(self, batch: int, rows: pa.Table) -> None:
+        if batch > 0:
+            raise OSError("no space left on device")
+        super().deliver(batch, rows)
 
 
 @pytest.fixture
@@ -61,3 +72,16 @@ def test_a_module_that_only_the_driver_has_is_named(
         sys.modules.pop("only_on_the_driver", None)
     assert "Install the package on every executor" in str(raised.value)
     assert time.monotonic() - began < 30
+
+
+def test_a_sink_that_fails_is_told_while_the_job_goes_on(feed: Feed, tmp_path: Path) -> None:
+    with start(feed.frame(), tmp_path / "store", sink=FullSink()) as job:
+        feed.send_keys("a")
+        job.process_all_available()
+        assert (job.status().sink_error, job.status().problems) == (None, ())
+        feed.send_keys("a", "b")
+        with pytest.raises(SinkFailed, match="OSError: no space left on device"):
+            job.process_all_available()
+        assert job.status().sink_error == "OSError: no space left on device"
+        assert job.status().problems == ("results no longer reach the sink: OSError: no space left on device",)
+        assert (job.status().state, job.state("a")) == ("running", 2)

@@ -36,3 +36,17 @@ def test_a_migration_that_waits_for_a_hung_operator_says_so_and_can_be_cancelled
         assert any(line.startswith("waits for node-1 to release") for line in migration.story())
         assert job.status().losses == 1
         assert "node-1 is lost: a cancelled migration waited for node-1 to release" in caplog.text
+
+
+def test_a_node_that_was_replaced_ends_although_its_operator_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(FatalSums(), tmp_path, tasks=1, nodes=1, node_timeout_seconds=2.0) as job:
+        batch = job.take([("stuck", HANG)])
+        until(lambda: any(node.step is not None for node in job.status().nodes), "the step to begin")
+        [hung] = job.launcher.started
+        kill = job.launcher.cancel
+        monkeypatch.setattr(job.launcher, "cancel", lambda one: kill(one) if one != hung else None)
+        job.controller.replace_node("node-1", "it hangs")
+        assert job.launcher.wait([hung], 30) == []
+        assert job.controller.newest_batch == batch
