@@ -62,6 +62,11 @@ class Watcher:
         """Whether the job could not be looked at for long."""
         return time.monotonic() - self._made_at > _STALE_SECONDS
 
+    @property
+    def newest(self) -> outputs.Snapshot | None:
+        """The newest snapshot, None before the first; never waits for the job."""
+        return self._newest
+
     def snapshot(self) -> outputs.Snapshot:
         """The newest one."""
         return self._newest if self._newest is not None else self.look()

@@ -4,6 +4,7 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from elastic.api import outputs, rendering
@@ -23,16 +24,19 @@ _of_a_job = described(404, 422, 503)
 
 
 @reading.get("/health", responses={503: {"model": outputs.Health}})
-def health(board: Boarded, response: Response) -> outputs.Health:
+async def health(board: Boarded, response: Response) -> outputs.Health:
     """Whether all jobs are well: 503 if one has failed or cannot be looked at."""
-    found = {watcher.job.name: _health(watcher) for watcher in board.watchers}
+    # Not in the thread pool: requests that wait for the store or plan for long must not hold up a health check.
+    found = {watcher.job.name: await _health(watcher) for watcher in board.watchers}
     failing = any(state in ("failed", "unknown") for state in found.values())
     response.status_code = 503 if failing else 200
     return outputs.Health(status="failing" if failing else "ok", jobs=found)
 
 
-def _health(watcher: Watcher) -> str:
-    snapshot = watcher.snapshot()
+async def _health(watcher: Watcher) -> str:
+    snapshot = watcher.newest
+    if snapshot is None:
+        snapshot = await run_in_threadpool(watcher.snapshot)
     return "unknown" if watcher.is_stale else snapshot.state
 
 
