@@ -174,9 +174,9 @@ class Watcher:
 
 
 def _nodes(status: JobStatus, owned: Ownership, workload: Workload, load: Load) -> list[outputs.SnapshotNode]:
-    """Nodes that own tasks or are there, in the order of the assignment."""
+    """Nodes that own tasks or are there, in the order of their names."""
     said = {node.name: node for node in status.nodes}
-    names = list(dict.fromkeys((*owned.nodes, *said)))
+    names = sorted({*owned.nodes, *said}, key=rendering.name_order)
     told = []
     for name in names:
         tasks, node = owned.tasks_of(name), said.get(name)
