@@ -40,10 +40,6 @@ def strip(assignment: Mapping[str, Any]) -> Text:
 
 
 def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mapping[str, Any]) -> Group:
-    head = (
-        f"{found['name']}: {found['state']}, batch {found['applied_batch']:,} applied, {found['batches_ahead']} ahead, "
-        f"{found['rows']:,} rows, {len(found['nodes'])} nodes, {found['losses']} lost so far"
-    )
     owned = {node["name"]: sum(stop - first for first, stop in node["runs"]) for node in assignment["nodes"]}
     nodes = _table(None, "node", "tasks", "state", "busy", "waiting", "")
     for node in found["nodes"]:
@@ -56,7 +52,19 @@ def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mappin
             str(node["waiting_steps"]),
             "" if node["serving"] else "starting",
         )
-    return Group(Text(head, style="bold"), strip(assignment), nodes)
+    return Group(Text(_head(found), style="bold"), strip(assignment), nodes)
+
+
+def line(found: Mapping[str, Any], migrations: Sequence[Mapping[str, Any]]) -> str:
+    """A job and its migration under way or last, without colours and bars."""
+    return "; ".join([_head(found), *map(_described, migrations)])
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    return (
+        f"{found['name']}: {found['state']}, batch {found['applied_batch']:,} applied, {found['batches_ahead']} ahead, "
+        f"{found['rows']:,} rows, {len(found['nodes'])} nodes, {found['losses']} lost so far"
+    )
 
 
 def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
@@ -81,16 +89,20 @@ def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
     return shown
 
 
+def _described(found: Mapping[str, Any]) -> str:
+    progress = found["progress"]
+    return (
+        f"migration {found['number']}: {found['nodes_before']} -> {found['nodes_after']} nodes, {progress['phase']}, "
+        f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
+        f"{size(progress['bytes'])}"
+    )
+
+
 def migration(found: Mapping[str, Any]) -> Table:
     progress = found["progress"]
     left = progress["seconds_left"]
-    line = (
-        f"migration {found['number']}: {found['nodes_before']} -> {found['nodes_after']} nodes, {progress['phase']}, "
-        f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
-        f"{size(progress['bytes'])}" + ("" if left is None else f", {left:.1f} s left")
-    )
     shown = Table.grid()  # unlike a bar alone, it ends with its line
-    shown.add_row(Text(line))
+    shown.add_row(Text(_described(found) + ("" if left is None else f", {left:.1f} s left")))
     shown.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))
     return shown
 

@@ -13,6 +13,7 @@ import click
 
 from elastic.cli.connection import TOKEN, Connection, announced
 from elastic.cli.group import with_this_folder
+from elastic.cli.logs import log_shown
 from elastic.cli.run_arguments import job_arguments, source_options, spark_conf
 from elastic.cli.waiting import waiting
 from elastic.errors import ElasticError
@@ -98,6 +99,7 @@ def command(
         with ExitStack() as stack:
             # Whoever asks it to end ends it as gently as Ctrl-C.
             stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
+            stack.enter_context(log_shown())
             found = made(operator)
             with waiting(f"starting Spark and {how['nodes']} nodes", quiet=as_json):
                 job = stack.enter_context(_job(found, name, store, keys, **how))

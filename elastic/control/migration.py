@@ -96,6 +96,13 @@ class Migration:
             0.0 if self.is_over else left,
         )
 
+    def __repr__(self) -> str:
+        progress = self._run.progress()
+        return (
+            f"Migration({len(self.plan.current.nodes)} -> {len(self.plan.target.nodes)} nodes, {self.phase}, "
+            f"{progress.tasks_done} of {progress.tasks} tasks, {self.plan.strategy}, {self.mode})"
+        )
+
     def pause(self) -> None:
         """Stop after the mini-migration under way."""
         self._resumed.clear()

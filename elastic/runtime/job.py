@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,10 @@ class Job:
 
     def start(self, checkpoint: str, trigger: Mapping[str, Any]) -> None:
         """Start the nodes, then the stream; called once, by `run`."""
+        began, nodes, batch = time.monotonic(), len(self._nodes.names), self._controller.newest_batch
+        verb = "starts" if batch < 0 else "resumes"
+        facts = (self.name, verb, nodes, self.pipeline.tasks, batch, self._store.url)
+        _log.info("job %s %s: nodes=%d tasks=%d batch=%d store=%s", *facts)
         try:
             self._controller.start()
             self._controller.wait_until_serving(self._intake.settings.node_start_seconds)
@@ -107,6 +112,7 @@ class Job:
             self._end()
             raise
         threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
+        _log.info("job %s runs: nodes=%d seconds=%.1f", self.name, nodes, time.monotonic() - began)
 
     @property
     def stream(self) -> StreamingQuery:
@@ -296,6 +302,10 @@ class Job:
             self._settle()
         self._end()
 
+    def __repr__(self) -> str:
+        nodes, batch = len(self._cluster.assignment().nodes), self._controller.newest_batch
+        return f"Job({self.name!r}, {self._state()}, nodes={nodes}, batch={batch}, rows={self._intake.rows})"
+
     def __enter__(self) -> "Job":
         return self
 
@@ -346,6 +356,9 @@ class Job:
                 self._follower.stop()
             self._store.close()
             self._ended.set()
+        _log.info(
+            "job %s %s: batch=%d rows=%d", self.name, self._state(), self._controller.newest_batch, self._intake.rows
+        )
         self._on_end(self)
 
     def _watch(self) -> None:

@@ -37,6 +37,14 @@ class NodeStatus:
     units: tuple[UnitStatus, ...]
     heavy_keys: tuple[HeavyKey, ...] = ()  # where they are asked for
 
+    def __repr__(self) -> str:
+        """One line; `units` has every unit."""
+        state = "serving" if self.serving else "starting"
+        return (
+            f"NodeStatus({self.name!r}, {state}, units={len(self.units)}, rows={self.rows}, "
+            f"state_bytes={self.state_bytes}, waiting_steps={self.waiting_steps})"
+        )
+
     @property
     def rows(self) -> int:
         return sum(unit.rows for unit in self.units)
@@ -61,6 +69,13 @@ class JobStatus:
     losses: int  # of nodes, in this life
     recoveries: tuple[Mapping[str, Any], ...]
     nodes: tuple[NodeStatus, ...]
+
+    def __repr__(self) -> str:
+        """One line; `to_json` has everything."""
+        return (
+            f"JobStatus({self.name!r}, {self.state}, nodes={len(self.nodes)}, epoch={self.epoch}, "
+            f"batch={self.last_batch}, batches_ahead={self.batches_ahead}, rows={self.rows}, losses={self.losses})"
+        )
 
     @classmethod
     def of(cls, name: str, state: str, found: Mapping[str, Any], rows: int) -> Self:
