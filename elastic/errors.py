@@ -14,6 +14,7 @@ ElasticError
 │   ├── InvalidSetting                a setting with a value that cannot be right
 │   ├── UnknownSetting                a setting that nobody reads
 │   ├── MissingSecret                 no secret to sign state with
+│   ├── ExposedSecret                 a secret where every user of the machine could read it
 │   └── MissingPackage                a feature whose optional package is not installed
 ├── NameTaken                         a job of that name is running
 ├── IncompatibleRestart               the stored state belongs to another version of the job
@@ -193,6 +194,19 @@ class MissingSecret(InvalidJob):
         self.where = where
         self.why = why
         super().__init__(f"no secret to sign state with: {where}: {why}. Set ELASTIC_SECRET, the same for every run.")
+
+
+class ExposedSecret(InvalidJob):
+    """A secret on a command line, which every user of the machine can read in the process list."""
+
+    def __init__(self, where: str, name: str, advice: str) -> None:
+        self.where = where
+        self.name = name
+        self.advice = advice
+        super().__init__(
+            f"{where} {name}=... shows a secret in the process list, which every user of this machine can read; where "
+            f"there are others, it is no secret any more. {advice}"
+        )
 
 
 class MissingPackage(InvalidJob):

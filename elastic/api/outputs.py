@@ -167,7 +167,7 @@ class Comparison(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a migration is; seconds_left is an estimate, null before the first task has arrived."""
+    """How far a migration is; seconds_left is an estimate, null before the first task arrives and during a pause."""
 
     phase: str
     tasks_done: int

@@ -1,5 +1,6 @@
 """The engine's values as the documents that the API tells."""
 
+import re
 from collections.abc import Set
 from dataclasses import asdict
 
@@ -24,11 +25,16 @@ def job_summary(job: ServedJob) -> outputs.JobSummary:
 
 def status(found: JobStatus) -> outputs.Status:
     """Without heavy keys: they are the user's data, and reading needs no token."""
-    nodes = [_node(node) for node in found.nodes]
+    nodes = [_node(node) for node in sorted(found.nodes, key=lambda node: name_order(node.name))]
     recoveries = [outputs.Recovery.model_validate(dict(recovery)) for recovery in found.recoveries]
     made = ("nodes", "recoveries", "problems")
     plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in made}
     return outputs.Status(nodes=nodes, recoveries=recoveries, problems=list(found.problems), **plain)
+
+
+def name_order(name: str) -> list[tuple[int, str]]:
+    """Sort key of a node's name that puts node-2 before node-10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _node(node: NodeStatus) -> outputs.Node:

@@ -62,6 +62,11 @@ class Watcher:
         """Whether the job could not be looked at for long."""
         return time.monotonic() - self._made_at > _STALE_SECONDS
 
+    @property
+    def newest(self) -> outputs.Snapshot | None:
+        """The newest snapshot, None before the first; never waits for the job."""
+        return self._newest
+
     def snapshot(self) -> outputs.Snapshot:
         """The newest one."""
         return self._newest if self._newest is not None else self.look()
@@ -171,9 +176,9 @@ class Watcher:
 
 
 def _nodes(status: JobStatus, owned: Ownership, workload: Workload, load: Load) -> list[outputs.SnapshotNode]:
-    """Nodes that own tasks or are there, in the order of the assignment."""
+    """Nodes that own tasks or are there, in the order of their names."""
     said = {node.name: node for node in status.nodes}
-    names = list(dict.fromkeys((*owned.nodes, *said)))
+    names = sorted({*owned.nodes, *said}, key=rendering.name_order)
     told = []
     for name in names:
         tasks, node = owned.tasks_of(name), said.get(name)

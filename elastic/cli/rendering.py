@@ -41,11 +41,6 @@ def strip(assignment: Mapping[str, Any]) -> Text:
 
 
 def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mapping[str, Any]) -> Group:
-    head = (
-        f"{found['name']}: {found['state']}, batch {found['published_batch']:,} published, "
-        f"{found['batches_ahead']} ahead, {found['rows']:,} rows, {len(found['nodes'])} nodes, "
-        f"{found['losses']} lost so far"
-    )
     owned = {node["name"]: sum(stop - first for first, stop in node["runs"]) for node in assignment["nodes"]}
     nodes = _table(None, "node", "tasks", "state", "busy", "waiting", "")
     for node in found["nodes"]:
@@ -59,7 +54,7 @@ def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mappin
             _activity(node),
         )
     problems = [Text(problem, style="red") for problem in found["problems"]]
-    return Group(Text(head, style="bold"), *problems, strip(assignment), nodes)
+    return Group(Text(_head(found), style="bold"), *problems, strip(assignment), nodes)
 
 
 def _activity(node: Mapping[str, Any]) -> str:
@@ -70,6 +65,19 @@ def _activity(node: Mapping[str, Any]) -> str:
     if step is None or step["seconds"] < _LONG_STEP_SECONDS:
         return ""
     return f"batch {step['batch']} for {step['seconds']:.0f} s" + (", overdue" if step["overdue"] else "")
+
+
+def line(found: Mapping[str, Any], migrations: Sequence[Mapping[str, Any]]) -> str:
+    """A job and its migration under way or last, without colours and bars."""
+    return "; ".join([_head(found), *map(_described, migrations)])
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    return (
+        f"{found['name']}: {found['state']}, batch {found['published_batch']:,} published, "
+        f"{found['batches_ahead']} ahead, {found['rows']:,} rows, {len(found['nodes'])} nodes, "
+        f"{found['losses']} lost so far"
+    )
 
 
 def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
@@ -94,18 +102,21 @@ def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
     return shown
 
 
+def _described(found: Mapping[str, Any]) -> str:
+    progress = found["progress"]
+    waits = f"; waits for {'; '.join(progress['waiting_for'])}" if progress["overdue"] else ""
+    return (
+        f"migration {found['number']}: {found['nodes_before']} -> {found['nodes_after']} nodes, {progress['phase']}, "
+        f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
+        f"{size(progress['bytes'])}{waits}"
+    )
+
+
 def migration(found: Mapping[str, Any]) -> Table:
     progress = found["progress"]
     left = progress["seconds_left"]
-    line = (
-        f"migration {found['number']}: {found['nodes_before']} -> {found['nodes_after']} nodes, {progress['phase']}, "
-        f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
-        f"{size(progress['bytes'])}" + ("" if left is None else f", {left:.1f} s left")
-    )
-    if progress["overdue"]:
-        line += f"; waits for {'; '.join(progress['waiting_for'])}"
     shown = Table.grid()  # unlike a bar alone, it ends with its line
-    shown.add_row(Text(line))
+    shown.add_row(Text(_described(found) + ("" if left is None else f", {left:.1f} s left")))
     shown.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))
     return shown
 

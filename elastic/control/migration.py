@@ -12,9 +12,10 @@ from migration.live import MigrationRun
 
 
 class MigrationProgress(NamedTuple):
-    """How far a migration is; `seconds_left` is an estimate from the moves so far, None before the first.
+    """How far a migration is.
 
-    States took `stored_bytes` as objects; `direct_bytes` of them went straight from node to node.
+    `seconds_left` is an estimate from the moves so far, None before the first and during a pause. States
+    took `stored_bytes` as objects; `direct_bytes` of them went straight from node to node.
     """
 
     phase: str
@@ -69,6 +70,8 @@ class Migration:
         self._run = run
         self._began = time.monotonic()
         self._moving_since: float | None = None
+        self._paused_since: float | None = None
+        self._paused_seconds = 0.0  # in earlier pauses
         self._ended: float | None = None
         self._over = threading.Event()
         self._resumed = threading.Event()
@@ -79,8 +82,14 @@ class Migration:
 
     @phase.setter
     def phase(self, phase: str) -> None:
+        now = time.monotonic()
         if phase == "moving" and self._moving_since is None:
-            self._moving_since = time.monotonic()
+            self._moving_since = now
+        if phase == "paused":
+            self._paused_since = self._paused_since or now
+        elif self._paused_since is not None:
+            self._paused_seconds += now - self._paused_since
+            self._paused_since = None
         self._phase = phase
 
     @property
@@ -102,9 +111,9 @@ class Migration:
         progress = self._run.progress()
         now = self._ended or time.monotonic()
         left = None
-        if progress.tasks_done:
+        if progress.tasks_done and self._paused_since is None:
             # Nodes have started by then: that takes long, and only once.
-            moving = now - (self._moving_since or self._began)
+            moving = now - (self._moving_since or self._began) - self._paused_seconds
             left = moving * (progress.tasks - progress.tasks_done) / progress.tasks_done
         return MigrationProgress(
             self.phase,
@@ -134,6 +143,13 @@ class Migration:
                 self._told.add(one.node)
                 self._run.story.append(f"waits for {one}")
         return overdue
+
+    def __repr__(self) -> str:
+        progress = self._run.progress()
+        return (
+            f"Migration({len(self.plan.current.nodes)} -> {len(self.plan.target.nodes)} nodes, {self.phase}, "
+            f"{progress.tasks_done} of {progress.tasks} tasks, {self.plan.strategy}, {self.mode})"
+        )
 
     def pause(self) -> None:
         """Stop after the mini-migration under way."""

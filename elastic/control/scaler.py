@@ -79,6 +79,7 @@ class Scaler:
         failure: Exception | None = None
         try:
             how = {"mode": migration.mode, "transfer": migration.transfer}
+            _log.info("migration begins: %s reason=%s", repr(migration), migration.plan.reason)
             self._journal.append("began", **how, plan=migration.plan.to_dict(), workload=workload.to_dict())
             self._migrate(migration)
             outcome = "cancelled" if migration.run.is_cancelled else "done"
@@ -91,6 +92,7 @@ class Scaler:
             _log.warning("the end of a migration (%s) was not written down: %s", outcome, error)
         self._turn.release()
         migration.end(outcome, failure)
+        _log.info("migration ended: %s seconds=%.2f", repr(migration), migration.progress().seconds)
 
     def _migrate(self, migration: Migration) -> None:
         made, run = migration.plan, migration.run

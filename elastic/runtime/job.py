@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -115,6 +116,10 @@ class Job:
 
     def start(self, checkpoint: str, trigger: Mapping[str, Any]) -> None:
         """Start the nodes, then the stream; called once, by `run`."""
+        began, nodes, batch = time.monotonic(), len(self._nodes.names), self._controller.newest_batch
+        verb = "starts" if batch < 0 else "resumes"
+        facts = (self.name, verb, nodes, self.pipeline.tasks, batch, self._store.url)
+        _log.info("job %s %s: nodes=%d tasks=%d batch=%d store=%s", *facts)
         try:
             self._controller.start()
             self._controller.wait_until_serving(self._intake.settings.node_start_seconds)
@@ -129,6 +134,7 @@ class Job:
             self._end(Deadline(self._stop_seconds))
             raise
         threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
+        _log.info("job %s runs: nodes=%d seconds=%.1f", self.name, nodes, time.monotonic() - began)
 
     @property
     def stream(self) -> StreamingQuery:
@@ -352,6 +358,10 @@ class Job:
         self._report = self._report or self._reported(deadline, unfinished)
         return self._report
 
+    def __repr__(self) -> str:
+        nodes, batch = len(self._cluster.assignment().nodes), self._controller.newest_batch
+        return f"Job({self.name!r}, {self._state()}, nodes={nodes}, batch={batch}, rows={self._intake.rows})"
+
     def __enter__(self) -> "Job":
         return self
 
@@ -434,6 +444,9 @@ class Job:
             unfinished += self._stop_follower(deadline.left(_SINK_SECONDS))
             finish_within(deadline.left(_THREAD_SECONDS), self._store.close, "closing the store")
             self._ended.set()
+        _log.info(
+            "job %s %s: batch=%d rows=%d", self.name, self._state(), self._controller.newest_batch, self._intake.rows
+        )
         self._on_end(self)
         return unfinished
 

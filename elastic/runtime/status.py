@@ -66,6 +66,14 @@ class NodeStatus:
     heavy_keys: tuple[HeavyKey, ...] = ()  # where they are asked for
     step: StepStatus | None = None  # the step that it is taking
 
+    def __repr__(self) -> str:
+        """One line; `units` has every unit."""
+        state = "serving" if self.serving else "starting"
+        return (
+            f"NodeStatus({self.name!r}, {state}, units={len(self.units)}, rows={self.rows}, "
+            f"state_bytes={self.state_bytes}, waiting_steps={self.waiting_steps})"
+        )
+
     @property
     def rows(self) -> int:
         return sum(unit.rows for unit in self.units)
@@ -92,6 +100,13 @@ class JobStatus:
     nodes: tuple[NodeStatus, ...]
     sink_error: str | None = None  # why results no longer reach the sink
     problems: tuple[str, ...] = ()  # what is wrong with a job that runs nevertheless
+
+    def __repr__(self) -> str:
+        """One line; `to_json` has everything."""
+        return (
+            f"JobStatus({self.name!r}, {self.state}, nodes={len(self.nodes)}, epoch={self.epoch}, "
+            f"batch={self.last_batch}, batches_ahead={self.batches_ahead}, rows={self.rows}, losses={self.losses})"
+        )
 
     @classmethod
     def of(

@@ -24,6 +24,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidSetting("heartbeat_seconds", -1, "it must be above zero"),
     errors.UnknownSetting("hartbeat_seconds", ["heartbeat_seconds", "host"]),
     errors.MissingSecret("/a/file", "permission denied"),
+    errors.ExposedSecret("--set", "secret", "Set ELASTIC_SECRET."),
     errors.MissingPackage("tracking heavy keys", "datasketches", "sketches"),
     errors.NameTaken("words"),
     errors.IncompatibleRestart("words", "tasks", 64, 32),

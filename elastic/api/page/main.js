@@ -37,6 +37,10 @@ const act = async (ask) => {
 
 const refreshJournal = () => loadJournal(newest.job).catch((problem) => show(problem.message, "problem"));
 
+// The lag is that of batches whose results became visible since the last snapshot.
+const whyNoLag = (snapshot) =>
+  snapshot.state !== "running" ? `the job has ${snapshot.state}` : snapshot.last_batch < 0 ? "no batch yet" : "no batch just now";
+
 const drawFigures = (snapshot) => {
   const response = snapshot.response;
   const working = new Set(snapshot.owners).size;
@@ -45,7 +49,7 @@ const drawFigures = (snapshot) => {
     ["rows a second", count(snapshot.rows_per_second), `${count(snapshot.rows)} in all`],
     ["published batch", String(snapshot.published_batch), `of ${snapshot.last_batch}`],
     ["batches ahead", String(snapshot.batches_ahead), `of ${snapshot.batches_allowed}`],
-    ["apply lag", milliseconds(response.apply_lag_ms)],
+    ["apply lag", milliseconds(response.apply_lag_ms), response.apply_lag_ms === null ? whyNoLag(snapshot) : ""],
     ["nodes lost", String(snapshot.losses), `${snapshot.recoveries} came back`],
   ]));
 };

@@ -1,8 +1,10 @@
 """Makes Spark know the sources."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
@@ -16,6 +18,8 @@ from storage.codec import Secret
 _jobs: dict[tuple[str, str], StoreAccess] = {}  # that this process has run, by store and name
 _store_settings: dict[str, Any] = {}  # of the last call of `register` that gave some
 _changing = threading.Lock()
+_registered: "WeakKeyDictionary[SparkSession, Credentials]" = WeakKeyDictionary()
+_SPARK_LOGGER = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 
 
 def register(
@@ -25,7 +29,8 @@ def register(
 
     A `secret` that the planning processes could not find themselves, and the settings that a store is opened with,
     travel with the class that is registered, which Spark keeps as bytes and never prints. The secret holds until the
-    next call, the settings until others are given. Jobs that this process runs are read with their own.
+    next call, the settings until others are given. Jobs that this process runs are read with their own. Nothing is
+    registered again that has not changed.
     """
     with _changing:
         if store_settings is not None:
@@ -33,8 +38,12 @@ def register(
             _store_settings.update(store_settings)
         secret_bytes = None if secret is None else secret.reveal()
         credentials = Credentials(secret_bytes, dict(_store_settings), dict(_jobs))
-        for source in (ResultsSource, StateSource):
-            spark.dataSource.register(source_with(source, credentials))
+        if _registered.get(spark) == credentials:
+            return
+        with _without_warning(spark) if spark in _registered else nullcontext():
+            for source in (ResultsSource, StateSource):
+                spark.dataSource.register(source_with(source, credentials))
+        _registered[spark] = credentials
 
 
 def register_job(spark: SparkSession, job: str, access: StoreAccess) -> None:
@@ -49,3 +58,16 @@ def source_with(source: type[DataSource], credentials: Credentials) -> type[Data
     if credentials == Credentials():
         return source
     return type(source.__name__, (source,), {"credentials": credentials, "__module__": source.__module__})
+
+
+@contextmanager
+def _without_warning(spark: SparkSession) -> Iterator[None]:
+    """Spark warns that a source was replaced; here that is what a second job wants."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no way to set the level of one logger
+    log4j = jvm.org.apache.logging.log4j
+    before = log4j.LogManager.getLogger(_SPARK_LOGGER).getLevel()
+    log4j.core.config.Configurator.setLevel(_SPARK_LOGGER, log4j.Level.ERROR)
+    try:
+        yield
+    finally:
+        log4j.core.config.Configurator.setLevel(_SPARK_LOGGER, before)

@@ -334,3 +334,27 @@ def test_two_controllers_never_overwrite_each_others_records() -> None:
     numbers = [journal.append("note", number=number) for number, journal in enumerate([first, second, first, second])]
     assert numbers == [1, 2, 3, 4]
     assert [record["number"] for record in first.read()] == [0, 1, 2, 3]
+
+
+def test_a_paused_migration_has_no_time_left_and_its_pause_does_not_slow_the_estimate() -> None:
+    current = Assignment.even(TASKS, 2)
+    made = ScaleRequest(nodes=4).planned(current, Workload.uniform(TASKS))
+    run = MigrationRun(made.current, made.target, [[move] for move in made.moves])
+    migration, cluster = Migration(made, run, "progressive"), PaperCluster()
+    cluster.run = run
+    cluster.transfers.append("store")
+    migration.phase = "moving"
+    commands = run.go_on()
+    migration.pause()  # after the first move
+    cluster._carry_out(run, commands)
+    assert run.progress().tasks_done == 1
+    before = migration.progress().seconds_left
+    migration.phase = "paused"
+    assert migration.progress().seconds_left is None
+    threading.Event().wait(0.5)
+    assert migration.progress().seconds_left is None
+    migration.phase = "moving"
+    after = migration.progress().seconds_left
+    assert before is not None
+    assert after is not None
+    assert after - before < 0.5
