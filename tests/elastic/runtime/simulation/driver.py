@@ -1,0 +1,173 @@
+"""The simulated driver, one life: it passes events to the coordinator and carries out its commands in any order."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from elastic.routing import IntervalRouting, routing_from_json
+from elastic.runtime.controller.moving import Moving
+from elastic.runtime.pipeline import emitting, runners
+from elastic.runtime.protocol import Coordinator, Position, commands, events
+from storage.errors import StorageError, StoreUnavailable
+from storage.state import InputLog, Lease, Manifest, Manifests, Unit
+from tests.elastic.runtime.simulation.oracle import CommittedLog
+from tests.elastic.runtime.simulation.shared import JOB, SECRET, Shared
+
+
+class Driver:
+    """Recovers from the store, then executes what its coordinator decides. Nodes are the world's business."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        committed: CommittedLog,
+        *,
+        start_node: Callable[[str, str], None],
+        stop_node: Callable[[str], None],
+        send: Callable[[str, int, Any], None],
+    ) -> None:
+        self.sent_batch: int | None = None
+        self._shared = shared
+        self._committed = committed
+        self._numbers: Counter[str] = Counter()  # of commands sent, by incarnation
+        self._lease: Lease | None = None
+        self.manifests = Manifests(shared.store, SECRET, JOB)
+        stages = range(len(shared.pipeline.stages))
+        units = [Unit.of_task(slot) for stage in stages for slot in shared.routing.slots(stage)]
+        manifest = self.manifests.recover(first=Manifest.first(units, shared.routing.to_json()))
+        published = max(shared.results.published(), default=-1)
+        routing = routing_from_json(manifest.assignment)
+        assert isinstance(routing, IntervalRouting)
+        emits = emitting(runners(shared.pipeline, "fail"))
+        self.coordinator = Coordinator(manifest, routing, published, emits, routing.assignment.nodes)
+        self.moving = Moving(self.coordinator)
+        self._do: dict[type, Callable[[Any], None]] = {
+            commands.StartNode: lambda command: start_node(command.node, command.incarnation),
+            commands.StopNode: lambda command: stop_node(command.incarnation),
+            commands.Send: lambda command: send(command.incarnation, self._number(command), command.message),
+            commands.CommitRound: self._commit_round,
+            commands.CommitEpoch: self._commit_epoch,
+            commands.CommitRouting: self._commit_routing,
+            commands.PublishResults: self._publish,
+            commands.OpenLease: self._open_lease,
+            commands.CommitStates: self._commit_states,
+        }
+        self._note(manifest)
+        shared.tell(f"the driver begins: {manifest.last_batch=} {manifest.open_round=} {published=}")
+
+    def hear(self, event: Any) -> None:
+        self._shared.tell("heard", event)
+        self.execute(self.moving.settle(self.coordinator.handle(event)))
+
+    def execute(self, decided: list[Any]) -> None:
+        for command in decided:
+            self._shared.tell("   decided", command)
+            self._do[type(command)](command)
+
+    def _number(self, command: commands.Send) -> int:
+        self._numbers[command.incarnation] += 1
+        return self._numbers[command.incarnation] - 1
+
+    def _answer(self, event: Any) -> None:
+        """Answers come in any order."""
+        self._shared.agenda.add(lambda: self.hear(event))
+
+    def _commit_round(self, command: commands.CommitRound) -> None:
+        def commit() -> None:
+            manifest = self.manifests.commit_batch(
+                command.batch,
+                command.logs,
+                round=command.round,
+                complete=command.complete,
+                time=command.time if command.round == 0 else None,
+            )
+            self._note(manifest)
+            self._answer(
+                events.RoundCommitted(
+                    manifest, command.batch, command.round, command.logs, command.complete, command.time
+                )
+            )
+
+        self._shared.agenda.add_store_call(commit)
+
+    def _commit_epoch(self, _: commands.CommitEpoch) -> None:
+        def commit() -> None:
+            manifest = self.manifests.commit(lambda current: replace(current, epoch=current.epoch + 1))
+            self._answer(events.EpochCommitted(manifest))
+
+        self._shared.agenda.add_store_call(commit)
+
+    def _commit_routing(self, command: commands.CommitRouting) -> None:
+        def change(current: Manifest) -> Manifest:
+            routing = IntervalRouting(command.assignment, current.epoch + 1)
+            return replace(current, epoch=routing.epoch, assignment=routing.to_json())
+
+        def commit() -> None:
+            manifest = self.manifests.commit(change)
+            routing = routing_from_json(manifest.assignment)
+            self._answer(events.RoutingCommitted(manifest, routing, command.assignment))
+
+        self._shared.agenda.add_store_call(commit)
+
+    def _publish(self, command: commands.PublishResults) -> None:
+        def publish() -> None:
+            self._shared.results.publish(command.batch, command.results, command.timestamp_ms)
+            self._answer(events.Published(command.batch))
+
+        self._shared.agenda.add_store_call(publish)
+
+    def _open_lease(self, _: commands.OpenLease) -> None:
+        def open_lease() -> None:
+            try:
+                self._lease = self.manifests.leases.open("snapshot")
+            except StoreUnavailable:
+                self._answer(events.SnapshotFailed("the store is away"))
+            else:
+                self._answer(events.LeaseOpened(self._lease.id))
+
+        self._shared.agenda.add_store_call(open_lease)
+
+    def _commit_states(self, command: commands.CommitStates) -> None:
+        unchanged = {self._shared.routing.unit(slot): batch for slot, batch in command.unchanged.items()}
+
+        def commit() -> None:
+            self._check_published(command)
+            try:
+                manifest = self.manifests.commit(
+                    lambda current: current.with_states(command.states, unchanged=unchanged)
+                )
+            except StoreUnavailable:
+                self._answer(events.SnapshotFailed("the store is away"))
+            else:
+                self._answer(events.StatesCommitted(manifest, command.lease))
+            if self._lease is not None:
+                with suppress(StorageError):  # the lease stays open until the next life
+                    self._lease.close()
+                self._lease = None
+
+        self._shared.agenda.add_store_call(commit)
+
+    def _check_published(self, command: commands.CommitStates) -> None:
+        """A state replaces the log: results of its batches that are not published could never be made again."""
+        batches = [*(ref.batch for ref in command.states), *command.unchanged.values()]
+        assert max(batches, default=-1) <= self.coordinator.published, f"{command} precedes the results"
+
+    def _note(self, manifest: Manifest) -> None:
+        """Keep the rows of steps that are committed now, for the oracle, before they are collected."""
+        new: dict[Position, list[Any]] = {}
+        for ref in sorted(manifest.log):
+            if (position := Position(ref.batch, ref.round)) not in self._committed:
+                new.setdefault(position, []).append(ref)
+        slots = [
+            slot for stage in range(len(self._shared.pipeline.stages)) for slot in self._shared.routing.slots(stage)
+        ]
+        for position, refs in new.items():
+            rows: dict[int, list[pa.Table]] = {}
+            for ref in refs:
+                for slot, table in InputLog(self._shared.store.objects, SECRET, JOB).read(ref, slots).items():
+                    rows.setdefault(slot, []).append(table)
+            self._committed[position] = {slot: pa.concat_tables(tables) for slot, tables in rows.items()}
