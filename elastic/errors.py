@@ -185,7 +185,12 @@ class CheckpointMismatch(ElasticError):
         self.name = name
         self.next_batch = next_batch
         self.last_batch = last_batch
-        wrong = "batches between would be lost" if next_batch > last_batch else "its rows would be taken for a replay"
+        if next_batch == last_batch:
+            wrong = "and with other source offsets than the stored batch has, so its rows would be skipped as a replay"
+        elif next_batch > last_batch:
+            wrong = "batches between would be lost"
+        else:
+            wrong = "its rows would be skipped as a replay"
         super().__init__(
             f"job {name!r}: Spark's checkpoint goes on with batch {next_batch}, but the stored state ends with batch "
             f"{last_batch}; {wrong}. Bring back the checkpoint and the store that belong together, or start under "

@@ -101,7 +101,7 @@ class StageRunner:
         step = Step(state, moment, Outputs(self.name, self._schemas))
         rows = sum(table.num_rows for table in slices)
         if rows:
-            self._calls.rows(step, _table(slices))
+            self._calls.rows(step, self._with_new_columns(_table(slices)))
         if self.due(state, moment):
             self._calls.timers(step, state.timers.take_due(moment.clocks))
         tables = {to: step.outputs.table(to) for to in (SINK, NEXT, SELF)}
@@ -139,6 +139,15 @@ class StageRunner:
     @property
     def _has_odd_keys(self) -> bool:
         return any(needs_canonical(self.input_schema.field(name).type) for name in self.key)
+
+    def _with_new_columns(self, rows: pa.Table) -> pa.Table:
+        """Rows logged before the job was restarted with more columns have nulls there; combined rows have their own."""
+        if self.combiner is not None or rows.num_columns >= len(self.input_schema):
+            return rows
+        for field in self.input_schema:
+            if field.name not in rows.schema.names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return rows.select(self.input_schema.names)
 
     def _calls_of(self, operator: Operator, *, skip: bool) -> Calls:
         if isinstance(operator, KeyedOperator):

@@ -61,9 +61,13 @@ class _Clock:
                 self._heap = sorted(self._buckets)
 
     def is_due(self, now_ms: int) -> bool:
+        earliest = self.next_ms()
+        return earliest is not None and earliest <= now_ms
+
+    def next_ms(self) -> int | None:
         while self._heap and self._heap[0] not in self._buckets:
             heapq.heappop(self._heap)
-        return bool(self._heap) and self._heap[0] <= now_ms
+        return self._heap[0] if self._heap else None
 
     def take_due(self, now_ms: int) -> Iterator[tuple[int, Hashable, str]]:
         while self.is_due(now_ms):
@@ -93,6 +97,10 @@ class Timers:
 
     def is_due(self, now_ms: Mapping[str, int | None]) -> bool:
         return any(now is not None and self._clocks[kind].is_due(now) for kind, now in now_ms.items())
+
+    def next_ms(self, kind: TimerKind) -> int | None:
+        """When the earliest timer of a kind is due; None if there is none. O(1)."""
+        return self._clocks[kind].next_ms()
 
     def take_due(self, now_ms: Mapping[str, int | None]) -> list[Timer]:
         """The timers that are due, now no longer set, in the order of (time, key, name, kind)."""

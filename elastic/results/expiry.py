@@ -57,6 +57,7 @@ class Expiry:
         old = [batch for batch in self._indexes.listed() if batch < oldest]
         for some in _in_portions(old):
             self._indexes.delete(some)
+        self._indexes.gaps.delete_before(oldest)
         garbage = list(self._garbage(oldest, published[-1]))
         for entries in _in_portions(garbage):
             self._store.delete(entry.key for entry in entries)

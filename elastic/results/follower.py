@@ -114,10 +114,17 @@ class Follower:
         if self.next_batch is None and published:
             self.next_batch = published.start
         while self.next_batch is not None and self.next_batch < published.stop and not self._abandoned:
+            self._pass_gap()
             self._sink.deliver(self.next_batch, self._log.read(self.next_batch, self._stage))
             with self._progress:
                 self.next_batch += 1
                 self._progress.notify_all()
+
+    def _pass_gap(self) -> None:
+        """Deliver only the last batch of a gap, which is empty as all of them are: it tells the sink the position."""
+        gap = self._log.gap_at(self.next_batch) if self.next_batch is not None else None
+        if gap is not None:
+            self.next_batch = gap[-1]
 
     def _has(self, batch: int) -> bool:
         return self.next_batch is not None and batch < self.next_batch

@@ -18,14 +18,14 @@ _CERTAIN_SECONDS = 10.0  # how long a reader that has fallen behind retention ma
 class Frontier:
     """The range of published batches as one process knows it; safe to use from many threads.
 
-    `is_there` looks for one batch, `listed` for all, in any order. A look costs one `is_there` when nothing is new,
-    two for one new batch, and O(log n) for n.
+    `is_there` looks for one batch, `listed` for all, as ranges in any order. A look costs one `is_there` when nothing
+    is new, two for one new batch, and O(log n) for n.
     """
 
     def __init__(
         self,
         is_there: Callable[[int], bool],
-        listed: Callable[[], Iterable[int]],
+        listed: Callable[[], Iterable[range]],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._is_there = is_there
@@ -102,10 +102,14 @@ class Frontier:
 
     def _list(self) -> None:
         """The range that ends with the newest; empty if there is none."""
-        batches = sorted(self._listed(), reverse=True)
-        if batches:
-            run = next((n for n, batch in enumerate(batches) if batch != batches[0] - n), len(batches))
-            self._keep(batches[run - 1], batches[0])
+        runs = sorted(self._listed(), key=lambda run: run.stop, reverse=True)
+        if runs:
+            oldest = runs[0].start
+            for run in runs:
+                if run.stop < oldest:
+                    break
+                oldest = min(oldest, run.start)
+            self._keep(oldest, runs[0].stop - 1)
 
     def _keep(self, oldest: int, newest: int) -> None:
         self._known = range(oldest, newest + 1)

@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from elastic.results.gaps import Gaps
 from elastic.results.paths import ResultPaths
 from elastic.results.refs import BatchIndex
 from storage.codec import Json, Secret, pack, unpack
@@ -20,6 +21,7 @@ class Indexes:
         self._store = store
         self._secret = secret
         self._paths = paths
+        self.gaps = Gaps(store, secret, paths)
         self._kept: OrderedDict[int, BatchIndex] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -37,7 +39,7 @@ class Indexes:
         """From memory if it was seen before, even if it has expired since."""
         with self._lock:
             found = self._kept.get(batch)
-        return found or self.fetch(batch)
+        return found or self.fetch(batch) or self._empty_in_gap(batch)
 
     def fetch(self, batch: int) -> BatchIndex | None:
         """From the store; None if it is not there."""
@@ -51,17 +53,25 @@ class Indexes:
         return index
 
     def is_there(self, batch: int) -> bool:
-        return self.fetch(batch) is not None
+        """Whether the batch is published, or in a gap that readers pass over."""
+        return self.fetch(batch) is not None or self.gaps.covering(batch) is not None
 
     def listed(self) -> list[int]:
-        """The batches of all that are there, in order."""
+        """The batches of all indexes that are there, in order."""
         return [self._paths.batch_of_index(entry.key) for entry in self._store.list(self._paths.indexes)]
+
+    def listed_runs(self) -> list[range]:
+        """The same with the gaps, each a range of batches."""
+        return [*(range(batch, batch + 1) for batch in self.listed()), *self.gaps.refresh()]
 
     def delete(self, batches: Sequence[int]) -> None:
         with self._lock:
             for batch in batches:
                 self._kept.pop(batch, None)
         self._store.delete(map(self._paths.index, batches))
+
+    def _empty_in_gap(self, batch: int) -> BatchIndex | None:
+        return None if self.gaps.covering(batch) is None else BatchIndex(batch, 0, ())
 
     def _keep(self, index: BatchIndex) -> None:
         with self._lock:

@@ -3,7 +3,8 @@
 Nodes *write* result objects under names of their own; nobody sees them yet. When all slots have applied a batch, the
 controller *publishes* it: one index object, written with `put_if_absent`, names the objects that count. Whoever is
 first wins, and the other's objects stay invisible; since a replay is deterministic, both hold the same rows. Batches
-are published in order and without gaps, so a reader's whole position is one number.
+are published in order, so a reader's whole position is one number. Batches that a job processed without keeping results
+are marked as a gap, which readers pass over.
 """
 
 import json
@@ -35,7 +36,7 @@ class ResultLog:
         self._paths = ResultPaths(job)
         self._objects = ResultObjects(store, secret, self._paths, compression)
         self._indexes = Indexes(store, secret, self._paths)
-        self._frontier = Frontier(self._indexes.is_there, self._indexes.listed)
+        self._frontier = Frontier(self._indexes.is_there, self._indexes.listed_runs)
         self._expiry = Expiry(store, self._paths, self._indexes)
 
     def write(
@@ -63,6 +64,19 @@ class ResultLog:
         won = self._indexes.put_if_absent(index)
         self._frontier.published(batch)
         return won
+
+    def mark_gap(self, through: int) -> range:
+        """Mark the batches up to `through` that are not published as a gap; returns them, possibly none."""
+        newest = max(self._frontier.look_at_all(), default=-1)
+        missing = range(newest + 1, through + 1)
+        if missing:
+            self._indexes.gaps.add(missing)
+            self._frontier.look_at_all()
+        return missing
+
+    def gap_at(self, batch: int) -> range | None:
+        """The gap that holds the batch, if one does."""
+        return self._indexes.gaps.covering(batch)
 
     def published(self, since: int | None = None) -> range:
         """All batches that can be read, oldest to newest; empty before the first. See `Frontier.look` for the cost."""

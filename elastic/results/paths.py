@@ -2,6 +2,7 @@
 
 operators/<job>/results/data/<batch>-<nonce>.rows    what one node made in one round of one batch
 operators/<job>/results/index/<batch>.index          which of those objects count
+operators/<job>/results/gaps/<first>-<last>.gap      batches without results, because the job kept none
 operators/<job>/results/identity.json                a name for this run of batch numbers
 operators/<job>/description.pipeline                 the stages, with their operators and schemas
 
@@ -22,6 +23,7 @@ class ResultPaths:
         root = f"operators/{name_segment(job)}"
         self.data = f"{root}/results/data/"
         self.indexes = f"{root}/results/index/"
+        self.gaps = f"{root}/results/gaps/"
         self.identity = checked_key(f"{root}/results/identity.json")
         self.description = checked_key(f"{root}/description.pipeline")
 
@@ -31,6 +33,9 @@ class ResultPaths:
 
     def index(self, batch: int) -> str:
         return f"{self.indexes}{batch:0{_BATCH_DIGITS}d}.index"
+
+    def gap(self, batches: range) -> str:
+        return f"{self.gaps}{batches.start:0{_BATCH_DIGITS}d}-{batches[-1]:0{_BATCH_DIGITS}d}.gap"
 
     def batch_of_data(self, key: str) -> int:
         return int(key.removeprefix(self.data).partition("-")[0])

@@ -34,6 +34,7 @@ from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
 from elastic.runtime.status import JobStatus
 from elastic.runtime.stream import Stream
+from elastic.runtime.ticks import Ticker
 from elastic.runtime.wire import PeerUnavailable, Refused
 from elastic.runtime.wire.sealing import sealed, unsealed
 from migration import Ownership, Plan, Workload
@@ -80,6 +81,8 @@ class Job:
         self._cluster = cluster = JobCluster(controller, intake, self._stream)
         self._monitor = monitor = Monitor(pipeline.tasks)
         self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
+        ticker = Ticker(controller, nodes, intake)
+        self._ticking = Repeating(f"ticks-{name}", intake.settings.heartbeat_seconds, ticker.poll)
         self._scaler = Scaler(cluster, monitor, self._journal)
         self._autoscaler: Autoscaler | None = None
         self._table = table
@@ -103,6 +106,7 @@ class Job:
                 self._controller.deeds.needed_from = lambda: follower.next_batch
                 self._controller.deeds.on_published = follower.notify
             self._stream.start(checkpoint, trigger)
+            self._ticking.start()
         except BaseException:
             self._end()
             raise
@@ -289,6 +293,7 @@ class Job:
         """
         if self._autoscaler is not None:
             self._autoscaler.stop()
+        self._ticking.stop()
         if drain:
             self._settle_migration()
         self._stream.stop()
@@ -338,6 +343,7 @@ class Job:
         with self._lock:
             if self._ended.is_set():
                 return
+            self._ticking.stop()
             self._observing.stop()
             if self._autoscaler is not None:
                 self._autoscaler.stop()

@@ -14,28 +14,29 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame
 
 from elastic.control import Autoscaling
-from elastic.errors import IncompatibleRestart, InvalidSetting, NameTaken
+from elastic.errors import InvalidSetting, NameTaken
 from elastic.operators import Operator, Stage
 from elastic.operators.stages import stages_of
 from elastic.results import Description, ResultLog, Sink, open_sink
-from elastic.routing import IntervalRouting, routing_from_json
+from elastic.routing import routing_from_json
 from elastic.runtime import admission
 from elastic.runtime.access import StoreAccess
 from elastic.runtime.controller import Controller, JobParts
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
+from elastic.runtime.intake.source_offsets import SourceOffsets
 from elastic.runtime.job import Job
 from elastic.runtime.launcher import SparkLauncher
 from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator
+from elastic.runtime.restart import find_published, recover_manifest
 from elastic.runtime.sources import register
 from elastic.runtime.wire import wire_token
 from elastic.secret import application_secret
 from elastic.settings import Settings
-from migration import Assignment
 from storage import Secret, Store
-from storage.state import Collector, Manifest, Manifests, Unit
+from storage.state import Collector, Manifests
 
 if TYPE_CHECKING:
     from migration import ValueFunction  # brings the planner with it
@@ -106,11 +107,11 @@ def _start(
     spark = df.sparkSession
     opened, secret = access.open(), access.secret
     manifests = Manifests(opened, secret, name)
-    manifest = _recovered(manifests, name, pipeline, nodes)
+    manifest = recover_manifest(manifests, name, pipeline, event_time, nodes)
     routing = replace(routing_from_json(manifest.assignment), epoch=manifest.epoch)  # type: ignore[type-var]
     pipeline.save(opened, secret, name)
     results = ResultLog(opened, secret, name, compression=settings.compression) if sink.logs else None
-    published = max(results.published(), default=-1) if results is not None else manifest.last_batch
+    published = find_published(manifest, results, name)
     names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
     admission.check_cluster(spark, len(names))  # it goes on with those that it had, however many were asked for
     stages = runners(pipeline, settings.on_error)
@@ -142,7 +143,6 @@ def _start(
     collector = Collector(opened, secret, name)
     parts = JobParts(name, manifests, results, collector, coordinator, settings)
     controller = Controller(parts, cluster)
-    watermark = max((t.next_watermark_ms for t in manifest.times if t.next_watermark_ms is not None), default=None)
     intake = Intake(
         name,
         controller,
@@ -151,10 +151,10 @@ def _start(
         pipeline.stages[0].key,
         stages[0].combiner,
         token,
+        SourceOffsets(spark),
         event_time,
         delay_ms,
     )
-    intake.watermark_ms = watermark
     register(spark, secret)
     return Job(
         name,
@@ -176,27 +176,6 @@ def _table(store: Store, secret: Secret, name: str) -> "ValueFunction":
     from mdp import ValueTable
 
     return ValueTable.read(store, name, secret=secret)
-
-
-def _recovered(manifests: Manifests, name: str, pipeline: Description, nodes: int) -> Manifest:
-    """The manifest to go on from; a first one for a job that starts. Takes the ownership from any other controller."""
-    latest = manifests.latest()
-    if latest is not None:
-        _check_restart(latest, name, pipeline)
-    routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
-    units = [Unit.of_task(slot) for stage in range(len(pipeline.stages)) for slot in routing.slots(stage)]
-    return manifests.recover(first=Manifest.first(units, routing.to_json(), meta=_fixed_for_life(pipeline)))
-
-
-def _check_restart(manifest: Manifest, name: str, pipeline: Description) -> None:
-    for what, value in _fixed_for_life(pipeline).items():
-        if manifest.meta.get(what) != value:
-            raise IncompatibleRestart(name, what, manifest.meta.get(what), value)
-
-
-def _fixed_for_life(pipeline: Description) -> dict[str, Any]:
-    """What the stored state depends on: none of it may change while there is state."""
-    return {"tasks": pipeline.tasks, "version": pipeline.version, "key": [list(stage.key) for stage in pipeline.stages]}
 
 
 def _beside(store: str, name: str) -> str:

@@ -6,7 +6,7 @@ A controller calls `Manifests.recover()` once. For every batch the senders `Inpu
 recovers: every unit's state is the one that the manifest names, plus the replay of the log after it.
 """
 
-from storage.state.batch_time import BatchTime
+from storage.state.batch_time import BatchTime, SourceBatch
 from storage.state.collector import Collected, Collector
 from storage.state.input_log import InputLog, Slice
 from storage.state.leases import Lease, Leases
@@ -35,6 +35,7 @@ __all__ = [
     "Save",
     "SavedState",
     "Slice",
+    "SourceBatch",
     "StateManager",
     "StateRef",
     "Transfer",

@@ -1,6 +1,6 @@
-"""What time it was in a batch: time is data, so that a replay sees the same as the first run."""
+"""The clocks of a batch and where its rows came from: both are data, so that a replay sees what the first run saw."""
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 
 class BatchTime(NamedTuple):
@@ -20,4 +20,23 @@ class BatchTime(NamedTuple):
 
     @classmethod
     def from_json(cls, document: list[int]) -> Self:
+        return cls(*document)
+
+
+class SourceBatch(NamedTuple):
+    """The batch of the source that a committed batch holds: its number there, and a digest of its offsets.
+
+    The numbers of the source and the manifest differ once the driver has committed batches of its own. A batch that the
+    source sends again with other offsets has another digest, so it is not a replay. The digest is None where the source
+    reveals no offsets, or where version 0.1 stored the batch.
+    """
+
+    batch: int
+    digest: str | None = None
+
+    def to_json(self) -> list[int | str | None]:
+        return list(self)
+
+    @classmethod
+    def from_json(cls, document: list[Any]) -> Self:
         return cls(*document)

@@ -10,7 +10,7 @@ from storage.state.refs import LogRef
 
 def check_change(operator: str, current: Manifest, changed: Manifest, holds: Callable[[str], bool]) -> None:
     """Nothing that was reached is given up, and new states are protected by leases that the controller `holds`."""
-    for name in ("epoch", "last_batch", "low_water_mark"):
+    for name in ("epoch", "last_batch", "low_water_mark", "published"):
         before, after = getattr(current, name), getattr(changed, name)
         if after < before:
             raise InvalidStorageInput(
@@ -36,6 +36,23 @@ def check_round(batch: int, round_: int, logs: Iterable[LogRef], time: BatchTime
             f"the time of batch {time.batch} cannot come with round {round_} of batch {batch}. "
             "Give each batch its own, with round 0."
         )
+
+
+def check_time(operator: str, current: Manifest, time: BatchTime | None) -> None:
+    """Neither the clock nor the watermark of a batch is behind that of the batch before, in this run or the last."""
+    latest = current.latest_time
+    if time is None or latest is None:
+        return
+    for name, before, now in (
+        ("timestamp", latest.timestamp_ms, time.timestamp_ms),
+        ("watermark", latest.next_watermark_ms, time.watermark_ms),
+        ("watermark", latest.next_watermark_ms, time.next_watermark_ms),
+    ):
+        if before is not None and (now is None or now < before):
+            raise InvalidStorageInput(
+                f"the {name} of batch {time.batch} of {operator!r} would go back from {before} to {now}. "
+                "Start from the time of the batch before."
+            )
 
 
 def is_committed(current: Manifest, batch: int, round_: int) -> bool:

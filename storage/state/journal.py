@@ -21,10 +21,10 @@ from typing import Any
 
 from storage.codec import Json, Secret, pack, unpack
 from storage.errors import AlreadyExists, ObjectMissing
-from storage.state.batch_time import BatchTime
+from storage.state.batch_time import BatchTime, SourceBatch
 from storage.state.manifest import Manifest
 from storage.state.paths import Paths
-from storage.state.refs import LogRef
+from storage.state.refs import BEFORE_FIRST_BATCH, LogRef
 from storage.stores.protocol import Entry, Store
 
 
@@ -40,20 +40,26 @@ class BatchCommit:
     complete: bool
     logs: tuple[LogRef, ...]
     time: BatchTime | None = None  # given with the first round
+    source: SourceBatch | None = None  # likewise, if the source sent the batch
+    published: int = BEFORE_FIRST_BATCH
 
     def after(self, manifest: Manifest) -> Manifest:
-        changed = manifest.with_batch(self.batch, self.round, self.complete, self.logs, self.time)
+        changed = manifest.with_batch(
+            self.batch, self.round, self.complete, self.logs, self.time, self.source, self.published
+        )
         return replace(changed, number=self.number)
 
     def to_json(self) -> dict[str, Any]:
         logs = [ref.to_json() for ref in self.logs]
-        return {**vars(self), "logs": logs, "time": self.time and self.time.to_json()}
+        time, source = self.time and self.time.to_json(), self.source and self.source.to_json()
+        return {**vars(self), "logs": logs, "time": time, "source": source}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "BatchCommit":
         logs = tuple(map(LogRef.from_json, document["logs"]))
         time = document["time"] and BatchTime.from_json(document["time"])
-        return cls(**{**document, "logs": logs, "time": time})
+        source = document.get("source") and SourceBatch.from_json(document["source"])
+        return cls(**{**document, "logs": logs, "time": time, "source": source})
 
 
 _KINDS: dict[str, type[Manifest] | type[BatchCommit]] = {"whole": Manifest, "batch": BatchCommit}

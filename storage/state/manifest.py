@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from storage.errors import InvalidStorageInput
-from storage.state.batch_time import BatchTime
+from storage.state.batch_time import BatchTime, SourceBatch
 from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
 from storage.state.unit import Unit
 from storage.state.units import Units
@@ -27,6 +27,9 @@ class Manifest:
     batches above the low-water mark, in the order of replay; `times` holds the clocks of these batches, where they were
     given. `units` must name every unit of the operator (None: its state is still empty), for input is kept as long as
     the unit with the oldest state needs it.
+
+    `latest_time`, `source` and `published` outlive the log: a driver that restarts with all state saved continues from
+    the watermark, the source batch and the results of the run before.
     """
 
     units: Units
@@ -36,6 +39,9 @@ class Manifest:
     open_round: OpenRound | None = None
     log: tuple[LogRef, ...] = ()
     times: tuple[BatchTime, ...] = ()
+    latest_time: BatchTime | None = None  # of the newest batch that had one
+    source: SourceBatch | None = None  # the newest batch of the source
+    published: int = BEFORE_FIRST_BATCH  # results up to this batch are published, or were not wanted; may lag behind
     meta: Mapping[str, Any] = field(default_factory=dict)  # JSON of the user's own
     number: int = 0
     controller: str = ""
@@ -70,15 +76,25 @@ class Manifest:
         return replace(self, units=self.units.with_states(refs, unchanged), **fields)
 
     def with_batch(
-        self, batch: int, round_: int, complete: bool, logs: Iterable[LogRef], time: BatchTime | None = None
+        self,
+        batch: int,
+        round_: int,
+        complete: bool,
+        logs: Iterable[LogRef],
+        time: BatchTime | None = None,
+        source: SourceBatch | None = None,
+        published: int = BEFORE_FIRST_BATCH,
     ) -> Self:
-        """With one more round of a batch."""
+        """With one more round of a batch, and the newest batch whose results were published when it was committed."""
         return replace(
             self,
             last_batch=batch if complete else self.last_batch,
             open_round=None if complete else OpenRound(batch, round_),
             log=(*self.log, *sorted(logs)),
             times=self.times if time is None else (*self.times, time),
+            latest_time=time or self.latest_time,
+            source=source or self.source,
+            published=max(self.published, published),
         )
 
     def without_old_log(self) -> Self:
@@ -97,17 +113,26 @@ class Manifest:
             "units": self.units.to_json(),
             "log": [ref.to_json() for ref in self.log],
             "times": [time.to_json() for time in self.times],
+            "latest_time": self.latest_time and self.latest_time.to_json(),
+            "source": self.source and self.source.to_json(),
+            "published": self.published,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Manifests of version 0.1 lack what outlives the log; most of it follows from the log that is left."""
+        times = tuple(map(BatchTime.from_json, document["times"]))
+        latest, source = document.get("latest_time"), document.get("source")
         return cls(
             **{name: document[name] for name in _PLAIN_FIELDS},
             open_round=OpenRound(*document["open_round"]) if document["open_round"] else None,
             meta=document["meta"],
             units=Units.from_json(document["units"]),
             log=tuple(map(LogRef.from_json, document["log"])),
-            times=tuple(map(BatchTime.from_json, document["times"])),
+            times=times,
+            latest_time=BatchTime.from_json(latest) if latest else max(times, default=None),
+            source=SourceBatch.from_json(source) if source else None,
+            published=document.get("published", BEFORE_FIRST_BATCH),
         )
 
 

@@ -21,12 +21,12 @@ from dataclasses import replace
 
 from storage.codec import Secret
 from storage.errors import InvalidStorageInput, NotOwner
-from storage.state.batch_time import BatchTime
-from storage.state.commit_rules import check_change, check_order, check_round, is_committed
+from storage.state.batch_time import BatchTime, SourceBatch
+from storage.state.commit_rules import check_change, check_order, check_round, check_time, is_committed
 from storage.state.journal import BatchCommit, Journal
 from storage.state.leases import Leases
 from storage.state.manifest import Manifest
-from storage.state.refs import LogRef
+from storage.state.refs import BEFORE_FIRST_BATCH, LogRef
 from storage.stores.protocol import Store
 
 BATCHES_PER_WHOLE = 64  # small objects that a recovery reads one by one, at most: a fraction of a second
@@ -89,12 +89,15 @@ class Manifests:
         round: int = 0,  # noqa: A002 - the word of the domain
         complete: bool = True,
         time: BatchTime | None = None,
+        source: SourceBatch | None = None,
+        published: int = BEFORE_FIRST_BATCH,
     ) -> Manifest:
         """Make one round of a batch count, with exactly these log objects; the batch is over when it is `complete`.
 
         Small and quick, whatever the size of the manifest. What was committed before changes nothing: a replayed batch
         gets the manifest as it is, and its newly logged objects and its `time` stay invisible: what counts is what was
-        committed first. `time` comes with round 0, and holds for all rounds.
+        committed first. `time` and `source` come with round 0, and hold for all rounds. `published` is the newest batch
+        whose results are published by now; it costs nothing to record here.
         """
         logs = tuple(logs)
         check_round(batch, round, logs, time)
@@ -103,11 +106,14 @@ class Manifests:
             if is_committed(current, batch, round):
                 return None
             check_order(current, batch, round)
+            check_time(self.operator, current, time)
             if current.number - current.whole >= BATCHES_PER_WHOLE:
-                whole = current.with_batch(batch, round, complete, logs, time)
+                whole = current.with_batch(batch, round, complete, logs, time, source, published)
                 return self._numbered(whole.without_old_log(), after=current)
             number, whole_number = current.number + 1, current.whole
-            return BatchCommit(number, self.controller, whole_number, batch, round, complete, logs, time)
+            return BatchCommit(
+                number, self.controller, whole_number, batch, round, complete, logs, time, source, published
+            )
 
         return self._append(entry)
 

@@ -99,6 +99,8 @@ def test_a_failing_operator_is_shown_with_its_traceback_and_its_row() -> None:
     assert "rows" not in str(errors.OperatorFailed("Counts", 5, 17, "KeyError: 'x'")).splitlines()[1]
 
 
-@pytest.mark.parametrize(("next_batch", "consequence"), [(20, "would be lost"), (3, "taken for a replay")])
+@pytest.mark.parametrize(
+    ("next_batch", "consequence"), [(20, "would be lost"), (17, "other source offsets"), (3, "skipped as a replay")]
+)
 def test_a_checkpoint_that_does_not_match_says_what_would_happen(next_batch: int, consequence: str) -> None:
     assert consequence in str(errors.CheckpointMismatch("words", next_batch, 17))

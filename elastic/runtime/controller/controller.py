@@ -32,7 +32,7 @@ from elastic.runtime.protocol import (
 from elastic.runtime.wire.failures import failure_from_json
 from elastic.settings import Settings
 from migration.live import MigrationRun
-from storage.state import BatchTime, Collector, LogRef, Manifests
+from storage.state import BatchTime, Collector, LogRef, Manifests, SourceBatch
 
 _log = logging.getLogger(__name__)
 _POSTPONED = 3  # snapshots that a migration may delay: both want the same disks and processors
@@ -129,23 +129,41 @@ class Controller:
         """The newest batch whose results are visible."""
         return self._coordinator.published
 
+    @property
+    def source(self) -> SourceBatch:
+        """The newest batch of the source that is committed.
+
+        Version 0.1 did not store it: its batches had the numbers of the source.
+        """
+        return self._coordinator.manifest.source or SourceBatch(self._coordinator.newest.batch)
+
+    @property
+    def latest_time(self) -> BatchTime | None:
+        """The clocks of the newest committed batch; None before the first."""
+        return self._coordinator.manifest.latest_time
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the results of every committed batch are published."""
+        return self._coordinator.batches.ahead == 0
+
     def claim(self, query: str) -> None:
         """Bind the job to Spark's query, which its checkpoint names: the batch numbers of another one mean nothing."""
         bound = self._parts.manifests.recover().meta.get("query")
         if bound is None:
             self._parts.manifests.commit(lambda current: replace(current, meta={**current.meta, "query": query}))
         elif bound != query:
-            raise CheckpointMismatch(self._parts.name, 0, self._coordinator.newest.batch)
+            raise CheckpointMismatch(self._parts.name, 0, self.source.batch)
 
     def wait_for_room(self) -> None:
         """Until the nodes are not too far behind: this is what makes a fast source wait."""
         limit = self._parts.settings.max_batches_ahead
         self._wait_for(lambda: self._coordinator.batches.ahead < limit)
 
-    def accept(self, batch: int, logs: tuple[LogRef, ...], time: BatchTime) -> None:
-        """Make a logged batch count; returns when it does."""
+    def accept(self, batch: int, logs: tuple[LogRef, ...], time: BatchTime, source: SourceBatch | None) -> None:
+        """Commit a logged batch; returns when it is committed. A tick has no batch of the source."""
         self._wait_for(lambda: self._coordinator.batches.is_between)
-        self._events.put(events.BatchLogged(batch, logs, time))
+        self._events.put(events.BatchLogged(batch, logs, time, source))
         self._wait_for(lambda: self._coordinator.newest >= Position(batch, 0))
 
     def wait_until_applied(self, batch: int, seconds: float | None = None) -> None:

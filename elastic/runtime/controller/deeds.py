@@ -57,6 +57,8 @@ class StoreDeeds:
                     round=command.round,
                     complete=command.complete,
                     time=command.time if command.round == 0 else None,
+                    source=command.source,
+                    published=command.published,
                 )
             )
             self._post(
@@ -113,7 +115,8 @@ class StoreDeeds:
         unchanged = {self._routing.unit(slot): batch for slot, batch in command.unchanged.items()}
 
         def change(current: Manifest) -> Manifest:
-            return current.with_states(command.states, unchanged=unchanged)
+            published = max(current.published, command.published)
+            return current.with_states(command.states, unchanged=unchanged, published=published)
 
         def deed() -> None:
             try:

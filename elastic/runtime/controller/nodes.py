@@ -142,6 +142,17 @@ class Nodes:
                     found.append((node, known.incarnation, f"silent for {now - known.heard:.1f} s"))
         return found
 
+    def next_timer_ms(self, newest_batch: int) -> int | None:
+        """When the earliest processing-time timer is due, as told by nodes that have applied the newest batch."""
+        with self._lock:
+            heartbeats = [known.pulse for known in self._known.values()]
+        due = [
+            heartbeat["next_timer_ms"]
+            for heartbeat in heartbeats
+            if heartbeat.get("done_batch", -1) >= newest_batch and heartbeat.get("next_timer_ms") is not None
+        ]
+        return min(due, default=None)
+
     def addresses(self) -> dict[str, str]:
         with self._lock:
             return {node: known.address for node, known in self._known.items() if known.address}

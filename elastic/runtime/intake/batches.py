@@ -19,10 +19,11 @@ from elastic.runtime.controller import Controller
 from elastic.runtime.intake.arrow_batches import ArrowBatches
 from elastic.runtime.intake.orders import HASH, Orders
 from elastic.runtime.intake.sender import STATUS_SCHEMA, send
+from elastic.runtime.intake.source_offsets import SourceOffsets
 from elastic.runtime.patience import patiently
 from elastic.runtime.wire.failures import failure_from_json
 from elastic.settings import Settings
-from storage.state import BatchTime, LogRef
+from storage.state import BatchTime, LogRef, SourceBatch
 
 _TEXT_LENGTH = 500
 
@@ -42,11 +43,11 @@ class Intake:
     key: tuple[str, ...]
     combine: Combiner | None
     token: str = field(repr=False)
+    offsets: SourceOffsets
     event_time: str | None = None
     watermark_delay_ms: int = 0
-    watermark_ms: int | None = None  # as of the newest batch that counts
     rows: int = 0
-    claimed: bool = False  # whether the job is known to belong to this query
+    query: str | None = None  # Spark's id of the query, once the job is known to belong to it
     arrow_batches: ArrowBatches = field(default_factory=ArrowBatches)
     failure: BaseException | None = None
     gate: threading.Lock = field(default_factory=threading.Lock)  # whoever holds it suspends the stream
@@ -66,31 +67,61 @@ class Intake:
             raise BatchNotTaken(f"batch {batch}: {kind}: {str(error)[:_TEXT_LENGTH]}") from None
 
     def _take(self, frame: DataFrame, batch: int) -> None:
-        """The newest batch that counts may come again, after a crash before Spark noted its end, and changes nothing.
+        """Spark sends the newest batch again after a crash before it noted the end: then there is nothing to do.
 
-        An older one comes from an older checkpoint: Spark would put rows into it that nobody has counted.
+        The same number with other offsets, or an older number, comes from a checkpoint that is behind the state: Spark
+        puts rows into it that are in no committed batch.
         """
         self.controller.check()
-        self._claim(frame)
-        newest = self.controller.newest_batch
-        if batch == newest:
+        source = SourceBatch(batch, self.offsets.digest(self._claim(frame), batch))
+        newest = self.controller.source
+        if batch == newest.batch and None not in (source.digest, newest.digest) and source != newest:
+            raise CheckpointMismatch(self.job, batch, newest.batch)
+        if batch == newest.batch:
             return
-        if batch != newest + 1:
-            raise CheckpointMismatch(self.job, batch, newest)
+        if batch != newest.batch + 1:
+            raise CheckpointMismatch(self.job, batch, newest.batch)
         self.controller.wait_for_room()
-        timestamp_ms = time.time_ns() // 1_000_000
-        statuses = self._send(frame, batch)
+        number = self.controller.newest_batch + 1
+        timestamp_ms = self._clock()
+        statuses = self._send(frame, number)
         logs = tuple(LogRef.from_json(ref) for status in statuses for ref in status["logs"])
-        next_watermark_ms = self._watermark_after(statuses)
-        self.controller.accept(batch, logs, BatchTime(batch, timestamp_ms, self.watermark_ms, next_watermark_ms))
-        self.watermark_ms = next_watermark_ms
+        watermark_ms = self._watermark()
+        time_ = BatchTime(number, timestamp_ms, watermark_ms, self._watermark_after(statuses, watermark_ms))
+        self.controller.accept(number, logs, time_, source)
         self.rows += sum(status["rows"] for status in statuses)
 
-    def _claim(self, frame: DataFrame) -> None:
-        if not self.claimed:
+    def tick(self, due_ms: int) -> bool:
+        """Commit an empty batch if a timer that is due at `due_ms` would otherwise wait for rows; whether it did.
+
+        A batch that is being ingested advances the time by itself.
+        """
+        if self._clock() < due_ms or not self.gate.acquire(blocking=False):
+            return False
+        try:
+            number, watermark_ms = self.controller.newest_batch + 1, self._watermark()
+            self.controller.accept(number, (), BatchTime(number, self._clock(), watermark_ms, watermark_ms), None)
+        finally:
+            self.gate.release()
+        return True
+
+    def _claim(self, frame: DataFrame) -> str:
+        if self.query is None:
             query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
             patiently(lambda: self.controller.claim(query), self.settings.store_patience_seconds)
-            self.claimed = True
+            self.query = query
+        return self.query
+
+    def _clock(self) -> int:
+        """Processing time in milliseconds; does not go back when the machine's clock does."""
+        latest = self.controller.latest_time
+        now_ms = time.time_ns() // 1_000_000
+        return now_ms if latest is None else max(now_ms, latest.timestamp_ms)
+
+    def _watermark(self) -> int | None:
+        """As of the newest committed batch, in this run of the job or the one before."""
+        latest = self.controller.latest_time
+        return None if latest is None else latest.next_watermark_ms
 
     def _send(self, frame: DataFrame, batch: int) -> list[dict[str, Any]]:
         hashed = frame if self._hashes_in_python(frame) else frame.withColumn(HASH, self._hash())
@@ -129,10 +160,10 @@ class Intake:
             self.combine,
         )
 
-    def _watermark_after(self, statuses: list[dict[str, Any]]) -> int | None:
+    def _watermark_after(self, statuses: list[dict[str, Any]], before_ms: int | None) -> int | None:
         """The latest event time of all batches, less the delay; never goes back."""
         latest: list[int] = [status["latest_ms"] for status in statuses if status["latest_ms"] is not None]
         if not latest:
-            return self.watermark_ms
+            return before_ms
         watermark = max(latest) - self.watermark_delay_ms
-        return watermark if self.watermark_ms is None else max(self.watermark_ms, watermark)
+        return watermark if before_ms is None else max(before_ms, watermark)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from elastic.errors import ElasticError
+from elastic.operators.times import in_milliseconds
 from elastic.routing import SplitRows, key_hash, split
 from elastic.routing.slots import runs
 from elastic.runtime.intake import checks
@@ -125,9 +126,10 @@ class _Partition:
 
     def _look_at_the_time(self, rows: pa.Table) -> None:
         if self._orders.event_time is not None:
-            latest = pc.max(rows[self._orders.event_time]).cast(pa.timestamp("ms", "UTC"), safe=False)
-            if latest.is_valid:
-                self._latest_ms = max(self._latest_ms or 0, latest.value)
+            latest = pc.max(rows[self._orders.event_time])
+            latest_ms = in_milliseconds(pa.array([latest], latest.type))[0].as_py()
+            if latest_ms is not None:
+                self._latest_ms = latest_ms if self._latest_ms is None else max(self._latest_ms, latest_ms)
 
 
 def _store(orders: Orders) -> Store:

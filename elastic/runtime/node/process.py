@@ -229,6 +229,8 @@ class NodeProcess:
             "epoch": self._host.epoch,
             "loading": self._host.loading,
             "waiting_steps": self._host.waiting_steps,
+            "done_batch": self._host.done_batch(),
+            "next_timer_ms": self._host.next_timer_ms(),
             "staged_bytes": self._staging.size,
             "replayed_rows": self._host.replayed_rows,
             "units": [[slot, *unit.to_json()] for slot, unit in self._host.statistics().items()],

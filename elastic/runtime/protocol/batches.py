@@ -54,7 +54,8 @@ class Batches:
     def logged(self, event: events.BatchLogged) -> list[Command]:
         if event.batch <= self.newest.batch:
             return []
-        return [commands.CommitRound(event.batch, 0, event.logs, not self._emitting[0], event.time)]
+        complete = not self._emitting[0]
+        return [commands.CommitRound(event.batch, 0, event.logs, complete, event.time, event.source, self.published)]
 
     def committed(self, event: events.RoundCommitted) -> Step | None:
         """The step that all units take now; None if that is no news."""
@@ -126,4 +127,6 @@ class Batches:
     def _next_round(self, progress: BatchProgress) -> commands.CommitRound:
         step = progress.newest
         complete = not any(self._emitting[stage] for stage in progress.emitted_stages)
-        return commands.CommitRound(step.batch, step.round + 1, tuple(progress.emitted), complete, step.time)
+        return commands.CommitRound(
+            step.batch, step.round + 1, tuple(progress.emitted), complete, step.time, None, self.published
+        )

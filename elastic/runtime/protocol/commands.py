@@ -6,7 +6,7 @@ from elastic.results import ResultRef
 from elastic.runtime.protocol.messages import Failed, Message
 from migration import Ownership
 from migration.live.messages import LiveEvent
-from storage.state import BatchTime, LogRef, StateRef
+from storage.state import BatchTime, LogRef, SourceBatch, StateRef
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class CommitRound:
     logs: tuple[LogRef, ...]
     complete: bool
     time: BatchTime
+    source: SourceBatch | None  # comes with round 0, as the time does
+    published: int  # the newest batch whose results are published
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class CommitStates:
     lease: str
     states: tuple[StateRef, ...]
     unchanged: dict[int, int]  # slot -> batch as of which its known state is still right
+    published: int  # the newest batch whose results are published; no state includes a later one
 
 
 @dataclass(frozen=True)

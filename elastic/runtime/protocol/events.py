@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from elastic.routing import Routing
 from migration import Ownership
 from migration.live import HandOver
-from storage.state import BatchTime, LogRef, Manifest
+from storage.state import BatchTime, LogRef, Manifest, SourceBatch
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,12 @@ class MoveAsked:
 
 @dataclass(frozen=True)
 class BatchLogged:
-    """All source partitions of a batch are durable in the log."""
+    """All source partitions of a batch are durable in the log; without a `source` batch it is a tick of the driver."""
 
     batch: int
     logs: tuple[LogRef, ...]
     time: BatchTime
+    source: SourceBatch | None = None
 
 
 @dataclass(frozen=True)

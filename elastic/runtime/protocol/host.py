@@ -229,6 +229,12 @@ class Host:
         """The newest batch that all units here have left behind."""
         return min((unit.position.batch - (not unit.complete) for unit in self._working()), default=-1)
 
+    def next_timer_ms(self) -> int | None:
+        """When the earliest processing-time timer of a unit here is due; None if none is set."""
+        states = (unit.state for unit in self._working() if unit.state is not None)
+        due = [at_ms for state in states if (at_ms := state.timers.next_ms("processing")) is not None]
+        return min(due, default=None)
+
     def lookup(self, slot: int, key: tuple[Any, ...]) -> Any:
         """What the operator says about a key; `StateUnavailable` while the unit is elsewhere or behind."""
         unit = self._units.get(slot)

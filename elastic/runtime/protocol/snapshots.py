@@ -106,7 +106,7 @@ class Snapshots:
             for slot, unit in run.unchanged.items()
             if slot not in run.states and unit.changed <= self._through(slot) < min(unit.through, published)
         }
-        return [commands.CommitStates(run.lease, states, unchanged)]
+        return [commands.CommitStates(run.lease, states, unchanged, published)]
 
     def end(self) -> None:
         self._run = None

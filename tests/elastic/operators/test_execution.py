@@ -289,3 +289,20 @@ def test_stages_have_names_keys_and_schemas_of_their_own() -> None:
     with pytest.raises(InvalidJob, match="without operators"):
         stages_of([], "k")
     assert stages_of(stateless(len, SCHEMA), "k")[0].name == "len"
+
+
+class Echo(Operator):
+    """Gives its rows back."""
+
+    output_schema = "k string, n long, more string"
+
+    def handle_batch(self, rows: pa.Table, _state: State, _context: Context) -> pa.Table:
+        return rows.select(["k", "n", "more"])
+
+
+def test_rows_logged_before_a_column_was_added_have_nulls_there() -> None:
+    schema = pa.schema([("more", pa.string()), *SCHEMA])
+    output = once(Echo(), ROWS, input_schema=schema)
+    assert output.sink is not None
+    assert output.sink["more"].to_pylist() == [None, None, None]
+    assert output.sink["n"].to_pylist() == [1, 2, 3]

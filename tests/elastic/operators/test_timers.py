@@ -60,3 +60,16 @@ def test_moving_a_timer_a_thousand_times_takes_no_memory() -> None:
     assert len(timers) == 1
     assert len(timers._clocks["event"]._heap) < 50
     assert [timer.at_ms for timer in timers.take_due({"event": 5_000})] == [999]
+
+
+def test_the_earliest_timer_of_a_kind_is_known_also_after_deletions() -> None:
+    timers = Timers()
+    assert timers.next_ms("processing") is None
+    for at_ms in (30, 10, 20):
+        timers.set(Timer(at_ms, "processing", name=str(at_ms)))
+    timers.set(Timer(5, "event"))
+    assert timers.next_ms("processing") == 10
+    timers.delete("processing", None, "10")
+    assert timers.next_ms("processing") == 20
+    timers.take_due({"processing": 25})
+    assert timers.next_ms("processing") == 30

@@ -25,9 +25,9 @@ class Batches:
         self.looks += 1
         return batch in self.there
 
-    def _listed(self) -> list[int]:
+    def _listed(self) -> list[range]:
         self.listings += 1
-        return list(self.there)
+        return [range(batch, batch + 1) for batch in self.there]
 
 
 def test_before_the_first_batch_nothing_is_published() -> None:

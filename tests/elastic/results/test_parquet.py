@@ -61,6 +61,7 @@ def lived_through(trouble: Trouble) -> tuple[CrashingStore, int]:
         except Crash:
             crashes += 1
         else:
+            trouble.end()
             return folder, crashes
 
 

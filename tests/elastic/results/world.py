@@ -78,6 +78,10 @@ class Trouble:
         self._counting = Lock()
         self._crashes = dict(crashes)  # operation -> whether it still has its effect
 
+    def end(self) -> None:
+        """No more crashes: what is left of the list belongs to operations that were never reached."""
+        self._crashes = {}
+
     def happens(self, work: Callable[[], _Answer]) -> _Answer:
         with self._counting:
             takes_effect = self._crashes.get(self.operations)

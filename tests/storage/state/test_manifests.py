@@ -6,7 +6,18 @@ import pytest
 
 from storage.codec import Secret
 from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput, LeaseClosed, NotOwner, StoreUnavailable
-from storage.state import BatchTime, LogRef, Manifest, Manifests, OpenRound, StateManager, StateRef, Unit, Units
+from storage.state import (
+    BatchTime,
+    LogRef,
+    Manifest,
+    Manifests,
+    OpenRound,
+    SourceBatch,
+    StateManager,
+    StateRef,
+    Unit,
+    Units,
+)
 from storage.state.manifests import BATCHES_PER_WHOLE
 from storage.stores.memory import MemoryStore
 from storage.stores.protocol import Bytes, Store
@@ -368,3 +379,47 @@ def test_a_task_can_be_split_into_sets_of_keys_and_joined_again(store: MemorySto
         lambda current: replace(current, units=Units({unit: current.units[unit] for unit in TASKS}))
     )
     assert list(joined.units) == TASKS
+
+
+def test_time_source_and_published_results_outlive_the_log(any_store: Store) -> None:
+    manifests = owner(any_store)
+    time, source = BatchTime(0, 1_000, None, 500), SourceBatch(7, "digest")
+    manifests.commit_batch(0, [logged(0)], time=time, source=source)
+    manifests.commit_batch(1, [], time=BatchTime(1, 2_000, 500, 500), published=0)  # a tick: no batch of the source
+    for unit in TASKS:
+        snapshot(any_store, manifests, unit, batch=1)
+    manifests.commit(lambda current: replace(current, published=1))
+    recovered = controller(any_store).recover()
+    assert (recovered.log, recovered.times) == ((), ())
+    assert recovered.latest_time == BatchTime(1, 2_000, 500, 500)
+    assert (recovered.source, recovered.published) == (source, 1)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [BatchTime(1, 999, 500, 500), BatchTime(1, 1_000, 499, 500), BatchTime(1, 1_000, 500, 499), BatchTime(1, 1_000)],
+)
+def test_neither_clock_nor_watermark_goes_back(store: MemoryStore, time: BatchTime) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [], time=BatchTime(0, 1_000, None, 500))
+    with pytest.raises(InvalidStorageInput, match="would go back"):
+        manifests.commit_batch(1, [], time=time)
+    manifests.commit_batch(1, [], time=BatchTime(1, 1_000, 500, 500))
+
+
+def test_published_results_do_not_go_back(store: MemoryStore) -> None:
+    manifests = owner(store)
+    manifests.commit_batch(0, [])
+    manifests.commit_batch(1, [], published=0)
+    assert manifests.commit_batch(2, [], published=-1).published == 0  # a late answer says nothing new
+    with pytest.raises(InvalidStorageInput, match="published"):
+        manifests.commit(lambda current: replace(current, published=-1))
+
+
+def test_a_manifest_of_version_0_1_has_the_time_of_its_log() -> None:
+    time = BatchTime(0, 1_000, None, 500)
+    document = Manifest.first(TASKS).with_batch(0, 0, True, [], time).to_json()
+    for name in ("latest_time", "source", "published"):
+        del document[name]
+    manifest = Manifest.from_json(document)
+    assert (manifest.latest_time, manifest.source, manifest.published) == (time, None, -1)

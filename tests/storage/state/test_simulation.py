@@ -156,7 +156,8 @@ class Cluster:
         batch = known.last_batch + 1
         slices = {number: ROWS for number, unit in enumerate(UNITS) if touched(unit, batch)}
         ref = InputLog(actor.store, SECRET, OPERATOR).append(batch, 0, slices)
-        time = BatchTime(batch, self.random.randrange(10**12))  # whoever commits first sets the clock
+        # Whoever commits first sets the clock of the batch, after that of the batch before.
+        time = BatchTime(batch, 10**6 * batch + self.random.randrange(10**6))
         me.known = me.manifests.commit_batch(batch, [ref], time=time)
         self.batch = max(self.batch, me.known.last_batch)
         self.logs[batch] = tuple(found for found in me.known.log if found.batch == batch)
