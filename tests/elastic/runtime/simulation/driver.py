@@ -12,9 +12,10 @@ from elastic.routing import IntervalRouting, routing_from_json
 from elastic.runtime.controller.moving import Moving
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator, Position, commands, events
+from elastic.runtime.restart import find_published, recover_manifest
 from storage.errors import StorageError, StoreUnavailable
-from storage.state import InputLog, Lease, Manifest, Manifests, Unit
-from tests.elastic.runtime.simulation.oracle import CommittedLog
+from storage.state import BatchTime, InputLog, Lease, LogRef, Manifest, Manifests, SourceBatch
+from tests.elastic.runtime.simulation.oracle import Committed, timestamp_of
 from tests.elastic.runtime.simulation.shared import JOB, SECRET, Shared
 
 
@@ -24,22 +25,20 @@ class Driver:
     def __init__(
         self,
         shared: Shared,
-        committed: CommittedLog,
+        committed: Committed,
         *,
         start_node: Callable[[str, str], None],
         stop_node: Callable[[str], None],
         send: Callable[[str, int, Any], None],
     ) -> None:
-        self.sent_batch: int | None = None
         self._shared = shared
         self._committed = committed
         self._numbers: Counter[str] = Counter()  # of commands sent, by incarnation
         self._lease: Lease | None = None
+        self._sent = -1  # the newest batch that was sent in this life
         self.manifests = Manifests(shared.store, SECRET, JOB)
-        stages = range(len(shared.pipeline.stages))
-        units = [Unit.of_task(slot) for stage in stages for slot in shared.routing.slots(stage)]
-        manifest = self.manifests.recover(first=Manifest.first(units, shared.routing.to_json()))
-        published = max(shared.results.published(), default=-1)
+        manifest = recover_manifest(self.manifests, JOB, shared.pipeline, "at", shared.nodes)
+        published = find_published(manifest, shared.results, JOB)
         routing = routing_from_json(manifest.assignment)
         assert isinstance(routing, IntervalRouting)
         emits = emitting(runners(shared.pipeline, "fail"))
@@ -58,6 +57,27 @@ class Driver:
         }
         self._note(manifest)
         shared.tell(f"the driver begins: {manifest.last_batch=} {manifest.open_round=} {published=}")
+
+    @property
+    def source(self) -> int:
+        """The newest batch of the source that is committed."""
+        source = self.coordinator.manifest.source
+        return -1 if source is None else source.batch
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a batch may be sent: none is being committed, and few are pending."""
+        batches = self.coordinator.batches
+        return self._sent <= self.coordinator.newest.batch and batches.ahead < 3 and batches.is_between
+
+    def accept(self, logs: tuple[LogRef, ...], source: SourceBatch | None, latest_ms: int | None) -> None:
+        """Commit a batch of the source, or a tick; number and clocks follow from what is committed."""
+        number = self._sent = self.coordinator.newest.batch + 1
+        latest = self.coordinator.manifest.latest_time
+        watermark = None if latest is None else latest.next_watermark_ms
+        known = [at for at in (watermark, latest_ms) if at is not None]
+        time = BatchTime(number, timestamp_of(number), watermark, max(known, default=None))
+        self.hear(events.BatchLogged(number, logs, time, source))
 
     def hear(self, event: Any) -> None:
         self._shared.tell("heard", event)
@@ -84,6 +104,8 @@ class Driver:
                 round=command.round,
                 complete=command.complete,
                 time=command.time if command.round == 0 else None,
+                source=command.source,
+                published=command.published,
             )
             self._note(manifest)
             self._answer(
@@ -134,12 +156,14 @@ class Driver:
     def _commit_states(self, command: commands.CommitStates) -> None:
         unchanged = {self._shared.routing.unit(slot): batch for slot, batch in command.unchanged.items()}
 
+        def change(current: Manifest) -> Manifest:
+            published = max(current.published, command.published)
+            return current.with_states(command.states, unchanged=unchanged, published=published)
+
         def commit() -> None:
             self._check_published(command)
             try:
-                manifest = self.manifests.commit(
-                    lambda current: current.with_states(command.states, unchanged=unchanged)
-                )
+                manifest = self.manifests.commit(change)
             except StoreUnavailable:
                 self._answer(events.SnapshotFailed("the store is away"))
             else:
@@ -157,10 +181,13 @@ class Driver:
         assert max(batches, default=-1) <= self.coordinator.published, f"{command} precedes the results"
 
     def _note(self, manifest: Manifest) -> None:
-        """Keep the rows of steps that are committed now, for the oracle, before they are collected."""
+        """Keep for the oracle what is committed now: the batch, and its rows before they are collected."""
+        if manifest.latest_time is not None and manifest.latest_time.batch == len(self._committed.sources):
+            new_source = manifest.source is not None and manifest.source.batch not in self._committed.sources
+            self._committed.sources.append(manifest.source.batch if new_source and manifest.source else None)
         new: dict[Position, list[Any]] = {}
         for ref in sorted(manifest.log):
-            if (position := Position(ref.batch, ref.round)) not in self._committed:
+            if (position := Position(ref.batch, ref.round)) not in self._committed.log:
                 new.setdefault(position, []).append(ref)
         slots = [
             slot for stage in range(len(self._shared.pipeline.stages)) for slot in self._shared.routing.slots(stage)
@@ -170,4 +197,4 @@ class Driver:
             for ref in refs:
                 for slot, table in InputLog(self._shared.store.objects, SECRET, JOB).read(ref, slots).items():
                     rows.setdefault(slot, []).append(table)
-            self._committed[position] = {slot: pa.concat_tables(tables) for slot, tables in rows.items()}
+            self._committed.log[position] = {slot: pa.concat_tables(tables) for slot, tables in rows.items()}

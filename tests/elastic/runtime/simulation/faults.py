@@ -13,6 +13,7 @@ class Faults:
     duplicate: float = 0.1  # the acknowledgement gets lost; the sender repeats a message that was received
     delay: float = 0.08  # a message takes longer than many others sent after it
     store: float = 0.02  # an operation of the store fails; half of the writes that fail have happened
+    tick: float = 0.1  # instead of a batch of the source, an empty one is committed
     collect: float = 0.01
     snapshot: float = 0.05
     migration: float = 0.0

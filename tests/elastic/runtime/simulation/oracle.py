@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,17 @@ TASKS = 8
 WATERMARK_DELAY_MS = 700
 
 Batch = list[pa.Table]  # one table for each source partition
-CommittedLog = dict[Position, dict[int, pa.Table]]  # by step, by slot: the rows of a unit, in the order of the log
+
+
+@dataclass
+class Committed:
+    """What a job has committed: by number the batch of the source (None: a tick), and the rows by step and slot.
+
+    The rows of a slot are in the order of the log.
+    """
+
+    sources: list[int | None] = field(default_factory=list)
+    log: dict[Position, dict[int, pa.Table]] = field(default_factory=dict)
 
 
 def pipeline_of(stages: list[Stage]) -> Description:
@@ -50,12 +61,12 @@ def _partition(chance: random.Random, batch: int, size: int) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def time_of(batches: list[Batch], batch: int) -> BatchTime:
-    """The clocks of a batch: its watermark is the latest event time of all batches before it, less the delay."""
-    return BatchTime(batch, 1_000 * batch, _watermark(batches[:batch]), _watermark(batches[: batch + 1]))
+def timestamp_of(batch: int) -> int:
+    return 1_000 * batch
 
 
-def _watermark(batches: list[Batch]) -> int | None:
+def watermark_of(batches: list[Batch]) -> int | None:
+    """The latest event time of these batches, less the delay."""
     times = [at for partitions in batches for rows in partitions for at in rows["at"].to_pylist()]
     return max(times) - WATERMARK_DELAY_MS if times else None
 
@@ -67,10 +78,10 @@ class Oracle:
     compared, as a bag, with what must be in it, and read in its own order; that of round 0 must be in source order.
     """
 
-    def __init__(self, pipeline: Description, log: CommittedLog) -> None:
+    def __init__(self, pipeline: Description, committed: Committed) -> None:
         self.results: Counter[str] = Counter()
         self._pipeline = pipeline
-        self._log = log
+        self._committed = committed
         self._stages = runners(pipeline, "fail")
         self._states = {
             slot_of(number, task): stage.new_state()
@@ -78,12 +89,18 @@ class Oracle:
             for task in range(TASKS)
         }
 
-    def take(self, batches: list[Batch]) -> None:
+    def take(self, source: list[Batch]) -> None:
+        """All batches of the source, each once, in order, and between them the ticks that were committed."""
+        sources = self._committed.sources
+        assert [number for number in sources if number is not None] == list(range(len(source))), sources
+        batches = [[] if number is None else source[number] for number in sources]
         for batch, partitions in enumerate(batches):
+            clocks = watermark_of(batches[:batch]), watermark_of(batches[: batch + 1])
+            time = BatchTime(batch, timestamp_of(batch), *clocks)
             waiting = {0: [rows for rows in partitions if rows.num_rows]}
             round_ = 0
             while any(waiting.values()) or round_ == 0:
-                waiting = self._take_round(Position(batch, round_), time_of(batches, batch), waiting)
+                waiting = self._take_round(Position(batch, round_), time, waiting)
                 round_ += 1
 
     def states(self) -> dict[int, str]:
@@ -111,7 +128,7 @@ class Oracle:
         number, task = divmod(slot, slot_of(1, 0))
         stage = self._stages[number]
         expected = _slice(stage, waiting, task)
-        logged = self._log.get(position, {}).get(slot)
+        logged = self._committed.log.get(position, {}).get(slot)
         if stage.combiner is not None:
             return [expected] if expected is not None else []
         if expected is None or logged is None:

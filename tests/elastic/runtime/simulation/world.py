@@ -15,12 +15,12 @@ from elastic.routing import key_hash, split
 from elastic.runtime.pipeline import runners
 from elastic.runtime.protocol import Held, Joined, events
 from storage.errors import StoreUnavailable
-from storage.state import Collector, LogRef
+from storage.state import Collector, LogRef, SourceBatch
 from tests.elastic.runtime.simulation.driver import Driver
 from tests.elastic.runtime.simulation.faults import Faults
 from tests.elastic.runtime.simulation.migrations import Migrations
 from tests.elastic.runtime.simulation.node import Node
-from tests.elastic.runtime.simulation.oracle import Batch, CommittedLog, time_of
+from tests.elastic.runtime.simulation.oracle import Batch, Committed, watermark_of
 from tests.elastic.runtime.simulation.shared import JOB, SECRET, Shared
 
 IN_VAIN = 30  # a message is as likely to come next as an attempt: so many attempts before it are no chance
@@ -33,7 +33,7 @@ class World:
     def __init__(self, seed: int, pipeline: Description, batches: list[Batch], *, nodes: int, faults: Faults) -> None:
         chance = random.Random(seed)  # noqa: S311 - the world is hostile, not secret
         self.shared = Shared(chance, pipeline, faults, nodes)
-        self.committed: CommittedLog = {}
+        self.committed = Committed()
         self.crashes = self.migrations = 0
         self.direct = 0  # states that came from their source
         self._batches = batches
@@ -55,7 +55,7 @@ class World:
         chance, faults = self.shared.chance, self.shared.faults
         calm_after = chance.choice([limit // 40, limit // 20, limit // 10, limit // 2])
         for step in range(limit):
-            if self._driver.coordinator.published == len(self._batches) - 1 and not self._is_busy():
+            if self._spark_committed == len(self._batches) - 1 and not self._is_busy():
                 return
             if step == limit // 2:
                 self.shared.faults = replace(faults, migration=0.0)
@@ -188,24 +188,22 @@ class World:
         batch = self._spark_committed + 1
         if batch >= len(self._batches):
             return
-        if batch <= driver.coordinator.newest.batch:
+        if batch <= driver.source:
             self._spark_committed = batch
-            driver.sent_batch = None
             return
-        if (
-            self._migrations.stopping is not None
-            or driver.sent_batch == batch
-            or driver.coordinator.batches.ahead >= 3
-            or not driver.coordinator.batches.is_between
-        ):
+        if self._migrations.stopping is not None or not driver.has_room:
             return
+        if self.shared.happens(self.shared.faults.tick):
+            driver.accept((), None, None)
+            return
+        partitions = self._batches[batch]
+        number = driver.coordinator.newest.batch + 1
         try:
-            refs = [self._send_partition(batch, *part) for part in enumerate(self._batches[batch]) if part[1].num_rows]
+            refs = [self._send_partition(number, *part) for part in enumerate(partitions) if part[1].num_rows]
         except StoreUnavailable:
             return  # the batch is sent again; what was logged is named by no commit
-        driver.sent_batch = batch
         self.shared.chance.shuffle(refs)  # as senders end
-        driver.hear(events.BatchLogged(batch, tuple(refs), time_of(self._batches, batch)))
+        driver.accept(tuple(refs), SourceBatch(batch), watermark_of([partitions]))
 
     def _send_partition(self, batch: int, partition: int, rows: pa.Table) -> LogRef:
         rows = self._runner.combined(rows)
@@ -244,9 +242,9 @@ class World:
 
     def _is_busy(self) -> bool:
         """Whether a unit is missing, behind, or on its way."""
-        if self._migrations.is_under_way:
-            return True
         newest = self._driver.coordinator.newest
+        if self._migrations.is_under_way or self._driver.coordinator.published < newest.batch:
+            return True
         held = [unit.slot for node in self._counting() if node.host.is_past(newest) for unit in node.host._working()]
         stages = range(len(self.shared.pipeline.stages))
         return sorted(held) != sorted(slot for stage in stages for slot in self.shared.routing.slots(stage))
