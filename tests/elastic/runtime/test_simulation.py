@@ -10,7 +10,7 @@ from tests.elastic.runtime.simulation import Faults, World
 from tests.elastic.runtime.simulation.operators import PIPELINES
 from tests.elastic.runtime.simulation.oracle import Oracle, batches_of, lines_of, pipeline_of, text_of
 
-SEEDS = int(os.environ.get("ELASTIC_SIMULATION_SEEDS", "144"))
+SEEDS = int(os.environ.get("ELASTIC_SIMULATION_SEEDS", "120"))
 FIRST_SEED = int(os.environ.get("ELASTIC_SIMULATION_FIRST_SEED", "0"))
 
 WORLDS = {

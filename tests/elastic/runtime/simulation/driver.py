@@ -65,6 +65,19 @@ class Driver:
         return -1 if source is None else source.batch
 
     @property
+    def is_saved(self) -> bool:
+        """Whether every committed batch is applied, published and in all saved states."""
+        published = self.coordinator.published
+        saved = self.coordinator.manifest.low_water_mark
+        return saved == published == self.coordinator.newest.batch and self.has_room
+
+    @property
+    def told_of_snapshot(self) -> set[str]:
+        """Nodes that have answered the snapshot under way."""
+        run = self.coordinator.snapshots._run
+        return set() if run is None else set(run.told_by.values())
+
+    @property
     def has_room(self) -> bool:
         """Whether a batch may be sent: none is being committed, and few are pending."""
         batches = self.coordinator.batches
@@ -168,6 +181,7 @@ class Driver:
                 self._answer(events.SnapshotFailed("the store is away"))
             else:
                 self._answer(events.StatesCommitted(manifest, command.lease))
+                self._shared.agenda.add(self._shared.collect)
             if self._lease is not None:
                 with suppress(StorageError):  # the lease stays open until the next life
                     self._lease.close()

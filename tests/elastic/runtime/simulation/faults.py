@@ -14,7 +14,8 @@ class Faults:
     delay: float = 0.08  # a message takes longer than many others sent after it
     store: float = 0.02  # an operation of the store fails; half of the writes that fail have happened
     tick: float = 0.1  # instead of a batch of the source, an empty one is committed
-    collect: float = 0.01
+    stop: float = 0.003  # the driver stops gracefully, and starts again
+    collect: float = 0.005  # besides the collections after every snapshot
     snapshot: float = 0.05
     migration: float = 0.0
     restart: float = 0.0  # a migration stops all nodes

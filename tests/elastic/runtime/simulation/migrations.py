@@ -75,10 +75,7 @@ class Migrations:
     def _restart(self, run: MigrationRun) -> None:
         """Mostly when all is applied and saved, as a job does; the protocol must not depend on that."""
         driver = self._driver
-        published = driver.coordinator.published
-        applied = published == driver.coordinator.newest.batch and driver.has_room
-        saved = driver.coordinator.manifest.low_water_mark == published
-        if not (applied and saved) and self._shared.happens(0.9):
+        if not driver.is_saved and self._shared.happens(0.9):
             driver.hear(events.SnapshotDue())
             return
         self.stopping = None

@@ -1,6 +1,7 @@
 """What the driver and the nodes of a simulated world share."""
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,8 @@ from elastic.results import Description, ResultLog
 from elastic.routing import IntervalRouting
 from migration import Assignment
 from storage import Secret
-from storage.state import InputLog, StateManager
+from storage.errors import StoreUnavailable
+from storage.state import Collector, InputLog, StateManager
 from tests.elastic.runtime.simulation.agenda import Agenda
 from tests.elastic.runtime.simulation.faults import Faults
 from tests.elastic.runtime.simulation.store import FaultyStore
@@ -37,6 +39,11 @@ class Shared:
 
     def happens(self, probability: float) -> bool:
         return self.chance.random() < probability
+
+    def collect(self) -> None:
+        """What the store does not give up now is collected another time."""
+        with suppress(StoreUnavailable):
+            Collector(self.store, SECRET, JOB).collect()
 
     def tell(self, *words: Any) -> None:
         """Add to the story; not put into text yet, since most stories are never read."""

@@ -15,7 +15,7 @@ from elastic.routing import key_hash, split
 from elastic.runtime.pipeline import runners
 from elastic.runtime.protocol import Held, Joined, events
 from storage.errors import StoreUnavailable
-from storage.state import Collector, LogRef, SourceBatch
+from storage.state import LogRef, SourceBatch
 from tests.elastic.runtime.simulation.driver import Driver
 from tests.elastic.runtime.simulation.faults import Faults
 from tests.elastic.runtime.simulation.migrations import Migrations
@@ -34,13 +34,14 @@ class World:
         chance = random.Random(seed)  # noqa: S311 - the world is hostile, not secret
         self.shared = Shared(chance, pipeline, faults, nodes)
         self.committed = Committed()
-        self.crashes = self.migrations = 0
+        self.crashes = self.stops = self.migrations = 0
         self.direct = 0  # states that came from their source
         self._batches = batches
         self._nodes: list[Node] = []
         self._in_vain: Counter[tuple[str, Held]] = Counter()  # attempts to load what only a lost source had
         self._runner = runners(pipeline, "fail")[0]
         self._spark_committed = -1
+        self._is_stopping = False
         self._begin_life()
 
     @property
@@ -67,6 +68,8 @@ class World:
                 self._crash_driver()
             elif step < calm_after and kind < faults.controller_crash + faults.node_crash:
                 self._crash_node()
+            elif step < calm_after and kind > 1 - faults.stop:
+                self._stop_driver()
             else:
                 self._act()
         raise AssertionError(f"the world has not come to rest; published {self._driver.coordinator.published}")
@@ -92,13 +95,24 @@ class World:
                 )
                 break
         self._migrations = Migrations(self.shared, self._driver)
+        self._is_stopping = False
         self._driver.execute(self._driver.coordinator.start())
 
+    def _stop_driver(self) -> None:
+        """Gracefully: no batch is accepted any more, and the driver ends when all is saved."""
+        self._is_stopping = True
+        if self._driver.is_saved:
+            self.stops += 1
+            self._end_driver("stops")
+
     def _crash_driver(self) -> None:
-        """All nodes of its life go with it; what they wrote stays, what was on its way does not arrive."""
         self.crashes += 1
+        self._end_driver("dies")
+
+    def _end_driver(self, how: str) -> None:
+        """All nodes of its life go with it; what they wrote stays, what was on its way does not arrive."""
         self.migrations += self._migrations.begun
-        self.shared.tell("the driver dies")
+        self.shared.tell(f"the driver {how}")
         self.shared.agenda.end_life()
         self._nodes.clear()
         self._begin_life()
@@ -108,8 +122,9 @@ class World:
         if not living:
             return
         self.crashes += 1
-        # Half of them where it hurts: a node that has what no other has, or waits for it.
-        at_risk = [node for node in living if node.to_store or node.host.loading]
+        # Half of them where it hurts: a node that has what no other has, or waits for it, or has saved its states.
+        told = self._driver.told_of_snapshot
+        at_risk = [node for node in living if node.to_store or node.host.loading or node.name in told]
         node = self.shared.chance.choice(at_risk if at_risk and self.shared.happens(0.5) else living)
         self.shared.tell(f"{node.incarnation} dies")
         if self.shared.happens(0.7):
@@ -191,7 +206,7 @@ class World:
         if batch <= driver.source:
             self._spark_committed = batch
             return
-        if self._migrations.stopping is not None or not driver.has_room:
+        if self._migrations.stopping is not None or self._is_stopping or not driver.has_room:
             return
         if self.shared.happens(self.shared.faults.tick):
             driver.accept((), None, None)
@@ -226,11 +241,12 @@ class World:
         """One random thing happens."""
         faults = self.shared.faults
         kind = self.shared.chance.random()
-        if kind < faults.snapshot:
+        if self._is_stopping and kind > 0.98:
+            self._stop_driver()
+        elif kind < faults.snapshot:
             self._driver.hear(events.SnapshotDue())
         elif kind < faults.snapshot + faults.collect:
-            with suppress(StoreUnavailable):
-                Collector(self.shared.store, SECRET, JOB).collect()
+            self.shared.collect()
         elif kind < faults.snapshot + faults.collect + faults.migration:
             self._migrations.go_on()
         elif kind < 0.2:
