@@ -30,8 +30,10 @@ class Driver:
         start_node: Callable[[str, str], None],
         stop_node: Callable[[str], None],
         send: Callable[[str, int, Any], None],
+        check_log: Callable[[Manifest], None],
     ) -> None:
         self._shared = shared
+        self._check_log = check_log
         self._committed = committed
         self._numbers: Counter[str] = Counter()  # of commands sent, by incarnation
         self._lease: Lease | None = None
@@ -180,6 +182,7 @@ class Driver:
             except StoreUnavailable:
                 self._answer(events.SnapshotFailed("the store is away"))
             else:
+                self._check_log(manifest)
                 self._answer(events.StatesCommitted(manifest, command.lease))
                 self._shared.agenda.add(self._shared.collect)
             if self._lease is not None:

@@ -13,9 +13,9 @@ import pyarrow as pa
 from elastic.results import Description, ResultLog
 from elastic.routing import key_hash, split
 from elastic.runtime.pipeline import runners
-from elastic.runtime.protocol import Held, Joined, events
+from elastic.runtime.protocol import Adopt, Held, Joined, events
 from storage.errors import StoreUnavailable
-from storage.state import LogRef, SourceBatch
+from storage.state import LogRef, Manifest, SourceBatch
 from tests.elastic.runtime.simulation.driver import Driver
 from tests.elastic.runtime.simulation.faults import Faults
 from tests.elastic.runtime.simulation.migrations import Migrations
@@ -91,7 +91,12 @@ class World:
         while True:
             with suppress(StoreUnavailable):
                 self._driver = Driver(
-                    self.shared, self.committed, start_node=self._start_node, stop_node=self._stop_node, send=self._send
+                    self.shared,
+                    self.committed,
+                    start_node=self._start_node,
+                    stop_node=self._stop_node,
+                    send=self._send,
+                    check_log=self._check_log,
                 )
                 break
         self._migrations = Migrations(self.shared, self._driver)
@@ -157,6 +162,8 @@ class World:
         self.shared.agenda.transmit(deliver, is_sending)
 
     def _send(self, incarnation: str, number: int, message: Any) -> None:
+        if isinstance(message, Adopt):
+            self._check_results(message)
         message = self._serialized(message)
 
         def arrive() -> None:
@@ -195,6 +202,19 @@ class World:
         if held.source not in self._driver.coordinator.roster.wanted().values():
             self._in_vain[node.incarnation, held] += 1
             assert self._in_vain[node.incarnation, held] < IN_VAIN, f"{node.incarnation} waits for {held}"
+
+    def _check_results(self, adoption: Adopt) -> None:
+        """A unit never repeats the steps that its state includes, so their results must be in the driver's hands."""
+        for held in adoption.units:
+            in_hand = self._driver.coordinator.batches.has_reported(held.slot, held.through)
+            assert in_hand, f"{held} begins after a batch whose results may get lost"
+
+    def _check_log(self, manifest: Manifest) -> None:
+        """A unit that works takes the steps after its position from the log, so they must stay there."""
+        for node in self._counting():
+            for unit in node.host._working():
+                done = unit.position.batch - (not unit.complete)
+                assert done >= manifest.low_water_mark, f"{node.incarnation} needs the log after {unit.position}"
 
     # Spark's side of a batch.
 
