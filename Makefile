@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate restarts chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
 
 simulate: $(INSTALLED) ## 5,000 seeds of the simulated cluster; about half an hour
 	ELASTIC_SIMULATION_SEEDS=5000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
+
+restarts: $(INSTALLED) java ## restart a job with every two settings changed; all results must stay the same; about a minute
+	$(BIN)/pytest -m "long or not long" tests/restarts
 
 chaos: $(INSTALLED) java minio-binary ## lose nodes, drivers, executors and the store; all counts must stay exact; most of an hour
 	$(BIN)/python -m tests.chaos.campaign

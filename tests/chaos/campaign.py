@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.report import table
 from scripts.s3_server import minio_binary
+from tests.chaos import hazards
 from tests.chaos.falls import every_fall
 from tests.chaos.run import Outcome
 from tests.chaos.scenarios import (
@@ -34,6 +35,7 @@ from tests.chaos.scenarios import (
     scale_and_kill,
     scale_through_outages,
 )
+from tests.chaos.small_disk import SMALL_DISK, can_mount
 
 _CLUSTER = {"master": CLUSTER}
 _STREAM = {"sink": "stream"}
@@ -73,9 +75,24 @@ SCENARIOS = (
     Scenario("scaling, falls", fall_at_every_step, "file", _FALLS, _LONG),
     Scenario("scaling, falls", fall_at_every_step, "minio", {**_FALLS, **_CLUSTER, **_STREAM}, _LONG),
 )
+_PAUSES = {"node_timeout_seconds": hazards.NODE_TIMEOUT_SECONDS}
+_SHORT = 240.0  # seconds
+HAZARDS = (
+    Scenario("paused node", hazards.pause_nodes, "file", _PAUSES, _SHORT),
+    Scenario("paused executor", hazards.pause_executors, "file", {**_PAUSES, **_CLUSTER}, _SHORT),
+    Scenario("paused driver", hazards.pause_drivers, "file", _PAUSES, _SHORT),
+    Scenario("jvm", hazards.kill_jvms, "file", None, _SHORT),
+    Scenario("poison row", hazards.poison, "file", {"poison": 8}, _SHORT),
+    Scenario("hung operator", hazards.hang, "file", {"hang": 8, "step_timeout_seconds": 3.0}, _SHORT),
+    Scenario("full disk", hazards.fill_disk, SMALL_DISK, None, _SHORT),
+    Scenario("two drivers", hazards.start_second_driver, "file", None, _SHORT),
+    Scenario("two drivers", hazards.start_second_driver, "minio", None, _SHORT),
+    Scenario("driver, no conditional writes", partial(kill_drivers, kills=2), "file", {"conditional": 0}, _SHORT),
+    Scenario("clock", hazards.jump_clock, "file", None, _SHORT),
+)
 HEADER = (
-    *("scenario", "node kills", "driver kills", "executor kills", "outages", "migrations", "rows", "keys", "content"),
-    *("recoveries", "median s", "max s", "replayed rows", "run s", "verdict"),
+    *("scenario", "node kills", "driver kills", "executor kills", "outages", "pauses", "migrations", "rows", "keys"),
+    *("content", "recoveries", "median s", "max s", "replayed rows", "progress s", "stop s", "run s", "verdict"),
 )
 
 
@@ -87,6 +104,7 @@ def line(title: str, outcome: Outcome) -> list[str]:
         outcome.restarts,
         outcome.executors,
         outcome.outages,
+        outcome.pauses,
         migrations,
         outcome.rows,
         outcome.keys,
@@ -99,6 +117,8 @@ def line(title: str, outcome: Outcome) -> list[str]:
         f"{statistics.median(seconds):.1f}" if seconds else "",
         f"{max(seconds):.1f}" if seconds else "",
         str(sum(rows for _, rows in outcome.recoveries)),
+        f"{outcome.progress_seconds:.1f}",
+        f"{outcome.stop_seconds:.1f}",
         f"{outcome.seconds:.0f}",
         "wrong" if outcome.wrong else "exact",
     ]
@@ -113,14 +133,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that all that was started is ended then, too
-    chosen = [scenario for scenario in SCENARIOS if all(word in scenario.title for word in asked.only)]
+    chosen = [scenario for scenario in (*SCENARIOS, *HAZARDS) if all(word in scenario.title for word in asked.only)]
     if minio_binary() is None:
         chosen = [scenario for scenario in chosen if scenario.store != "minio"]
         print("MinIO is not built, so its scenarios are left out; scripts/minio.sh builds it.")
+    if not can_mount():
+        chosen = [scenario for scenario in chosen if scenario.store != SMALL_DISK]
+        print("Only root can mount a small disk, so its scenario is left out.")
     lines, failures = [], 0
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         for number, scenario in enumerate(chosen):
             folder = (asked.keep or Path(temporary)).resolve() / f"{number:02d}"
+            print(f"{scenario.title}, seed {asked.seed + number}", flush=True)
             outcome = play(scenario, folder, asked.seed + number)
             print(json.dumps({"title": scenario.title, "seed": asked.seed + number, **vars(outcome)}), flush=True)
             lines.append(line(scenario.title, outcome))

@@ -1,5 +1,7 @@
-"""The operator under test: counts keys, and tells each change."""
+"""The operator under test: counts keys, depends on the order of their rows, and emits each change."""
 
+import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ import pyarrow as pa
 
 from elastic.operators import Context, KeyedColumns, Operator, State
 from tests.chaos.deaths import APPLYING, CAPTURING, COMMITTED, REPLAYING, REPORTING, Deaths, MortalColumns
-from tests.chaos.oracle import mixed
+from tests.chaos.oracle import extend_content
 
 
 class Counting(Operator):
@@ -15,8 +17,9 @@ class Counting(Operator):
 
     output_schema = "key long, increment long, count long, content long"
 
-    def __init__(self, deaths: Deaths) -> None:
+    def __init__(self, deaths: Deaths, poison: int = -1) -> None:
         self._deaths = deaths
+        self._poison = poison
 
     def initial_state(self) -> KeyedColumns:
         # Columns of the engine's own are captured in another way than a class of a user's: both ways are worth a test.
@@ -25,11 +28,14 @@ class Counting(Operator):
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Any:
         self._deaths.at(COMMITTED, context.batch, context.task)
+        self._deaths.hang_at(context.batch, context.task)
+        if self._poison == context.batch:
+            os.kill(os.getpid(), signal.SIGKILL)
         counts: KeyedColumns = state.value
         places = counts.rows_for(rows["key"])
         touched, increments = np.unique(places, return_counts=True)
         counts.column("count")[touched] += increments
-        np.add.at(counts.column("content"), places, mixed(rows["value"].to_numpy()).view(np.int64))
+        extend_content(counts.column("content").view(np.uint64), places, rows["value"].to_numpy())
         for moment in (APPLYING, REPLAYING, REPORTING):
             self._deaths.at(moment, context.batch, context.task)
         if isinstance(counts, MortalColumns):

@@ -25,6 +25,7 @@ APPLYING = "applying"  # some units of this node have taken it
 REPLAYING = "replaying"  # the same unit takes the same batch again, in the next life of its node
 REPORTING = "reporting"  # its units have taken it, and say so
 CAPTURING = "capturing"  # a state that includes the batch is being captured for a snapshot
+HANGING = "hanging"  # not a death: a unit of this node takes the batch, and does not come back from it
 MOMENTS = (UNSTAGED, STAGED, COMMITTED, APPLYING, REPLAYING, REPORTING, CAPTURING)
 
 PIDS = "pids.json"  # the processes of the nodes, for senders; written by the driver
@@ -53,6 +54,12 @@ class Deaths:
                 threading.Timer(_REPORTING_SECONDS, _die).start()
             else:
                 _die()
+
+    def hang_at(self, batch: int, task: int) -> None:
+        """Never return, if that was planned and has not happened."""
+        if (HANGING, batch) in self.planned and self._is_its_turn(HANGING, batch, task):
+            while True:
+                time.sleep(1.0)
 
     def at_capture(self, batch: int, task: int) -> None:
         """Die, if that was planned for this batch or an earlier one: there is no capture after every batch."""

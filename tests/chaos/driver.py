@@ -20,13 +20,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 import elastic
 from elastic.control import scaler
 from elastic.results import ParquetSink
+from storage.errors import AlreadyExists, ObjectMissing
+from storage.stores.file.store import FileStore
+from storage.stores.protocol import Bytes
+from tests.chaos.clock import follow_clock
 from tests.chaos.counting import Counting
-from tests.chaos.deaths import PIDS, STAGED, UNSTAGED, Deaths
+from tests.chaos.deaths import HANGING, PIDS, STAGED, UNSTAGED, Deaths
 from tests.chaos.falls import MortalRun
+from tests.chaos.oracle import PARTITIONS
 from tests.chaos.scaling import Scaling
 from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
 
-_PARTITIONS = 2
 _TELL_SECONDS = 0.1
 
 
@@ -37,18 +41,22 @@ def tell(**facts: Any) -> None:
 def source(spark: SparkSession, settings: DriverSettings, deaths: Deaths) -> DataFrame:
     """The stream of `oracle.Stream`, in two partitions."""
     reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", settings.rows)
-    frame = reader.option("numPartitions", _PARTITIONS).load().select("value")
+    frame = reader.option("numPartitions", PARTITIONS).load().select("value")
     if deaths.is_planned(UNSTAGED, STAGED):
         frame = frame.mapInArrow(partial(deaths.around_sending, settings.rows), "value long")
     return frame.selectExpr(f"{settings.stream.key_expression()} AS key", "value")
 
 
 def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
-    deaths = Deaths(settings.folder, settings.planned_deaths)
+    planned = settings.planned_deaths if settings.hang < 0 else (*settings.planned_deaths, (HANGING, settings.hang))
+    deaths = Deaths(settings.folder, planned)
+    timeout: dict[str, Any] = (
+        {"step_timeout_seconds": settings.step_timeout_seconds} if settings.step_timeout_seconds else {}
+    )
     return elastic.run(
         source(spark, settings, deaths),
         key="key",
-        operator=Counting(deaths),
+        operator=Counting(deaths, settings.poison),
         name=settings.name,
         store=settings.store,
         tasks=settings.tasks,
@@ -57,6 +65,8 @@ def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
         trigger={"processingTime": f"{settings.batch_ms} milliseconds"},
         checkpoint=f"{settings.folder}/checkpoint",
         snapshot_seconds=settings.snapshot_seconds,
+        node_timeout_seconds=settings.node_timeout_seconds,
+        **timeout,
     )
 
 
@@ -107,6 +117,20 @@ def expose_to_falls(job: elastic.Job, settings: DriverSettings) -> None:
     setattr(scaler, "MigrationRun", MortalRun)  # noqa: B010 - a name of that module which is not for others
 
 
+def forget_conditions() -> None:
+    """File stores of this process, which alone commits, look before they write, as on a server without conditions."""
+
+    def put_if_absent(store: FileStore, key: str, data: Bytes, *, timeout: float | None = None) -> str:
+        try:
+            store.get(key, timeout=timeout)
+        except ObjectMissing:
+            return store.put(key, data, timeout=timeout)
+        raise AlreadyExists(store.url, key)
+
+    setattr(FileStore, "conditional", False)  # noqa: B010
+    setattr(FileStore, "put_if_absent", put_if_absent)  # noqa: B010
+
+
 def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: DriverSettings) -> None:
     """Tell how the job is until it has taken all that it should."""
     finish, last = Finish(), None
@@ -122,6 +146,7 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
             fresh.replace(pids)
         tell(
             event="status",
+            state=status.state,
             last_batch=status.last_batch,
             published_batch=status.published_batch,
             saved_batch=status.saved_batch,
@@ -143,6 +168,9 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
 
 def main() -> None:
     settings = DriverSettings.parse()
+    follow_clock(settings.folder)
+    if not settings.conditional:
+        forget_conditions()
     spark = elastic.local_session(settings.nodes, spark_master=settings.master)
     tell(event="spark", jvm=spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     began = time.monotonic()
@@ -153,7 +181,9 @@ def main() -> None:
     scaling = Scaling(job, settings)
     watch(job, reader, scaling, settings)
     scaling.stop()
+    stopping = time.monotonic()
     job.stop()
+    stop_seconds = time.monotonic() - stopping
     status = job.status()
     pq.write_table(job.state_table().toArrow(), Path(settings.folder, STATE))
     if reader is not None:
@@ -164,6 +194,7 @@ def main() -> None:
         last_batch=status.last_batch,
         saved_batch=status.saved_batch,
         reader_restarts=restarts,
+        stop_seconds=stop_seconds,
         wrong=scaling.wrong,
     )
     spark.stop()

@@ -55,6 +55,19 @@ class Life:
         return dict(self.status.get("pids", {}))
 
     @property
+    def losses(self) -> int:
+        """Nodes that the job has declared lost."""
+        return int(self.status.get("losses", 0))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def jvm(self) -> int:
+        return int(self.facts["spark"]["jvm"])
+
+    @property
     def recoveries(self) -> list[tuple[float, int]]:
         """Seconds and replayed rows of every node that came back."""
         return [(seconds, rows) for seconds, rows in self.status.get("recoveries", ())]
@@ -93,6 +106,16 @@ class Life:
         """`DriverEnded`, if it has."""
         if self._process.poll() is not None:
             raise DriverEnded(f"the driver ended with {self._process.returncode}. It said: {self._said()}")
+
+    def wait_for_end(self, seconds: float, why: str) -> str:
+        """Until it ends by itself, with an error; what it said."""
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the driver did not end within {seconds:g} s, though {why}") from None
+        if code == 0:
+            raise DriverEnded(f"the driver ended as if all were well, though {why}")
+        return self._said()
 
     def finish(self, deadline: float) -> dict[str, Any]:
         """Let it take a few batches more and end; what it told in the end."""

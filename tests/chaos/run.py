@@ -4,8 +4,9 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from tests.chaos.oracle import content_hash, wrong_outputs, wrong_state
 from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
 
 _LOOK_SECONDS = 0.02
+_STOP_SECONDS = 80.0  # a migration settles in 10 s, batches and states in 60 s; the rest is for nodes that leave
 _ORPHAN_SECONDS = 90.0  # a node leaves when its controller was silent for a minute
 
 
@@ -33,6 +35,9 @@ class Outcome:
     restarts: int = 0
     executors: int = 0
     outages: int = 0
+    pauses: int = 0
+    progress_seconds: float = 0.0  # the longest time until two more batches were applied after a fault
+    stop_seconds: float = 0.0  # that the last driver took to stop
     migrations: dict[str, int] = field(default_factory=dict)  # by their end
     falls: list[str] = field(default_factory=list)  # who died at which step of a migration
     moments: list[str] = field(default_factory=list)
@@ -150,6 +155,41 @@ class Run:
         self.outcome.restarts += 1
         self.start()
 
+    def start_again(self, *, while_running: bool = False) -> None:
+        """The next life of the driver, after the one before, or beside it."""
+        if not while_running:
+            self._left.update(self.life.leavings if "spark" in self.life.facts else {})
+        self.outcome.restarts += 1
+        self.start()
+
+    def change(self, **settings: Any) -> None:
+        """For the lives to come."""
+        self.settings = replace(self.settings, **settings)
+
+    def expect(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.outcome.wrong.append(otherwise)
+
+    def expect_progress(self, seconds: float) -> None:
+        """Two more batches are applied in time, and the job says that it is running."""
+        self.expect_progress_beyond(self.life.published_batch + 1, seconds)
+
+    def expect_progress_beyond(self, batch: int, seconds: float) -> None:
+        began = time.monotonic()
+        self.life.wait_for(lambda: self.life.published_batch > batch, min(began + seconds, self._deadline))
+        self.outcome.progress_seconds = max(self.outcome.progress_seconds, time.monotonic() - began)
+        self.expect(self.life.status["state"] == "running", f"a job that works says: {self.life.status['state']}")
+
+    def expect_end(self, seconds: float, why: str, life: Life | None = None) -> str:
+        """The driver ends by itself, in time; what it said."""
+        return (life or self.life).wait_for_end(seconds, why)
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        while not holds():
+            self._pause(_LOOK_SECONDS)
+            if time.monotonic() > self._deadline:
+                raise TimeoutError(f"waited for {what}")
+
     def kill_executor(self) -> None:
         """Kill the JVM of an executor that hosts nodes, and so their processes."""
         found: list[int] = []
@@ -180,6 +220,8 @@ class Run:
         outcome.orphans = processes.kill_left(self._left, _ORPHAN_SECONDS)
         outcome.recoveries = [recovery for life in self._lives for recovery in life.recoveries]
         outcome.reader_restarts = told["reader_restarts"]
+        outcome.stop_seconds = told["stop_seconds"]
+        self.expect(outcome.stop_seconds < _STOP_SECONDS, f"stop() took {outcome.stop_seconds:.0f} s")
         last_batch = told["last_batch"]
         state = pq.read_table(Path(self.settings.folder, STATE))
         outcome.rows, outcome.keys = (last_batch + 1) * self.settings.rows, state.num_rows

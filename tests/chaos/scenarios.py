@@ -15,6 +15,7 @@ from tests.chaos.deaths import MOMENTS, REPLAYING, Deaths
 from tests.chaos.life import ROOT, DriverEnded
 from tests.chaos.run import Outcome, Run, running
 from tests.chaos.settings import DriverSettings
+from tests.chaos.small_disk import SMALL_DISK, small_disk
 
 LOCAL = "local[12]"
 CLUSTER = "local-cluster[2,4,1024]"
@@ -119,7 +120,7 @@ class Scenario:
 
     name: str
     faults: Callable[[Run], None]
-    store: str = "file"  # or "minio"
+    store: str = "file"  # or "minio", or a small disk
     settings: Mapping[str, Any] | None = None
     seconds: float = 600.0  # at most; on two busy cores the longest took seven minutes
 
@@ -149,6 +150,10 @@ def play(scenario: Scenario, folder: Path, seed: int) -> Outcome:
 @contextmanager
 def _place(store: str, folder: Path) -> Iterator[tuple[Callable[[str], str], S3Server | None]]:
     (folder / "minio").mkdir(parents=True, exist_ok=True)
+    if store == SMALL_DISK:
+        with small_disk(folder / "disk") as disk:
+            yield lambda name: ((disk if name == "store" else folder) / name).as_uri(), None
+        return
     with minio_server(folder / "minio") if store == "minio" else nullcontext() as server:
         if server is None:
             yield lambda name: (folder / name).as_uri(), None

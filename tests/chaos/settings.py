@@ -31,6 +31,11 @@ class DriverSettings:
     batches: int = 5  # to take after it was told to finish
     batch_ms: int = 100  # between the starts of two batches, at least
     snapshot_seconds: float = 1.0
+    node_timeout_seconds: float = 10.0
+    step_timeout_seconds: float = 0.0  # after which a node is ended that does not end its step; 0: never
+    poison: int = -1  # a batch in which a row kills every process that takes it
+    hang: int = -1  # a batch in which an operator hangs, once
+    conditional: int = 1  # 0: a file store without conditional writes
     deaths: str = "[]"  # JSON: [[moment, batch], ...]
     scales: int = 0  # migrations, one after the other
     most_nodes: int = 5  # to scale out to

@@ -1,12 +1,14 @@
 """The judge is judged: it finds nothing wrong with a right outcome, and notices any single mistake in one."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chaos.oracle import Stream, content_hash, mixed, wrong_outputs, wrong_state
+from tests.chaos.oracle import _FACTOR, Stream, content_hash, extend_content, mixed, wrong_outputs, wrong_state
 
 STREAM = Stream(rows=40, keys=17, seed=5)
 LAST = 3
@@ -38,6 +40,20 @@ def with_value(rows: pa.Table, name: str, row: int, value: int) -> pa.Table:
     return rows.set_column(rows.column_names.index(name), name, pa.array(column, rows[name].type))
 
 
+def values_of_a_key() -> tuple[Any, int]:
+    """All values of one key, in order, and its row in the state."""
+    values = np.concatenate([STREAM.values_of(batch) for batch in range(LAST + 1)])
+    keys = STREAM.key_of(values)
+    return values[keys == keys[0]], STATE["key"].to_numpy().tolist().index(keys[0])
+
+
+def with_content(row: int, values: Any) -> pa.Table:
+    """The state as if the key in that row had met these values."""
+    content = np.zeros(1, np.uint64)
+    extend_content(content, np.zeros(len(values), np.int64), values)
+    return with_value(STATE, "content", row, int(content.view(np.int64)[0]))
+
+
 def test_a_right_outcome_is_right_in_any_order() -> None:
     shuffled = np.random.default_rng(1).permutation(OUTPUTS.num_rows)
     assert wrong_outputs(STREAM, LAST, OUTPUTS.take(shuffled)) == []
@@ -46,10 +62,10 @@ def test_a_right_outcome_is_right_in_any_order() -> None:
 
 def test_the_state_is_what_counting_row_by_row_gives() -> None:
     counted: dict[int, tuple[int, int]] = {}
-    for value in range((LAST + 1) * STREAM.rows):
+    for value in np.concatenate([STREAM.values_of(batch) for batch in range(LAST + 1)]):
         key = int(STREAM.key_of(np.array([value]))[0])
         count, content = counted.get(key, (0, 0))
-        counted[key] = count + 1, (content + int(mixed(np.array([value]))[0])) % 2**64
+        counted[key] = count + 1, (content * int(_FACTOR) + int(mixed(np.array([value]))[0])) % 2**64
     found = {row["key"]: (row["count"], row["content"] % 2**64) for row in STATE.to_pylist()}
     assert found == counted
 
@@ -81,12 +97,14 @@ def test_a_wrong_value_in_the_state_is_noticed_and_changes_the_hash(row: int, na
 
 
 def test_one_row_lost_and_another_of_its_key_doubled_are_noticed() -> None:
-    values = np.arange((LAST + 1) * STREAM.rows)
-    key = STREAM.key_of(values)[0]
-    first, second = values[STREAM.key_of(values) == key][:2]
-    row = STATE["key"].to_numpy().tolist().index(key)
-    content = STATE["content"].to_numpy().view(np.uint64)[row] - mixed(np.array([first])) + mixed(np.array([second]))
-    assert wrong_state(STREAM, LAST, with_value(STATE, "content", row, int(content.view(np.int64)[0])))
+    mine, row = values_of_a_key()
+    assert wrong_state(STREAM, LAST, with_content(row, np.concatenate([mine[1:2], mine[1:]])))
+
+
+def test_two_rows_in_another_order_are_noticed() -> None:
+    mine, row = values_of_a_key()
+    assert wrong_state(STREAM, LAST, with_content(row, mine)) == []
+    assert wrong_state(STREAM, LAST, with_content(row, np.concatenate([mine[1::-1], mine[2:]])))
 
 
 @pytest.mark.parametrize("batch", [-1, LAST + 1])

@@ -23,7 +23,8 @@ from migration import Assignment
 from storage import Secret
 from storage.errors import DamagedObject, StoreUnavailable
 from storage.state import PackedState, StateManager, StateRef, Unit
-from tests.elastic.runtime.test_simulation import PIPELINES, pipeline_of
+from tests.elastic.runtime.simulation.operators import PIPELINES
+from tests.elastic.runtime.simulation.oracle import pipeline_of
 
 LEASE = "000000000001-000000001-ab"
 START = Position(-1, 0)

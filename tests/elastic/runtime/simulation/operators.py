@@ -1,0 +1,131 @@
+"""Operators that notice what a world does to them: loss, repetition, another order, another clock."""
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from elastic.operators import Context, CountByKey, Operator, Stage, State, ToSelf, ToSink
+
+SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at", pa.int64())])
+
+
+class History(Operator):
+    """Remembers every value of every key, in order, and tells what it knew before: sees loss, repetition and order."""
+
+    output_schema = "key long, value long, before long"
+
+    def initial_state(self) -> dict[int, list[int]]:
+        return {}
+
+    def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> list[dict[str, int]]:
+        told = []
+        for row in rows.to_pylist():
+            known = state.value.setdefault(row["key"], [])
+            told.append({"key": row["key"], "value": row["value"], "before": len(known)})
+            known.append(row["value"])
+        return told
+
+
+class Alarm(History):
+    """The same, and some time after a key came a processing-time timer tells of it."""
+
+    def handle_batch(self, rows: pa.Table, state: State, context: Context) -> list[dict[str, int]]:
+        told = super().handle_batch(rows, state, context)
+        for row in told:
+            context.set_timer(context.timestamp_ms + 1_500, kind="processing", name=str(row["key"]))
+        return told
+
+    def handle_timer(self, timer: Any, state: State, _context: Context) -> list[dict[str, int]]:
+        key = int(timer.name)
+        return [{"key": key, "value": -1, "before": len(state.value[key])}]
+
+
+class Windows(Operator):
+    """Sums values in tumbling windows of event time; a window is emitted when the watermark passes its end.
+
+    Late rows are emitted one by one, with the watermark that made them late: another watermark, in any batch, of any
+    unit, gives other results.
+    """
+
+    output_schema = "key long, window long, sum long, watermark long"
+    size_ms = 1_000
+
+    def initial_state(self) -> dict[int, dict[int, int]]:
+        return {}
+
+    def handle_batch(self, rows: pa.Table, state: State, context: Context) -> list[dict[str, int]]:
+        late = []
+        for row, is_late in zip(rows.to_pylist(), context.late(rows, "at").to_pylist(), strict=True):
+            start = row["at"] - row["at"] % self.size_ms
+            if is_late:
+                late.append(self._row(row["key"], start, row["value"], context))
+                continue
+            window = state.value.setdefault(start, {})
+            window[row["key"]] = window.get(row["key"], 0) + row["value"]
+            context.set_timer(start + self.size_ms, name=str(start))
+        return late
+
+    def handle_timer(self, timer: Any, state: State, context: Context) -> list[dict[str, int]]:
+        start = int(timer.name)
+        return [self._row(key, start, total, context) for key, total in sorted(state.value.pop(start, {}).items())]
+
+    def _row(self, key: int, start: int, total: int, context: Context) -> dict[str, int]:
+        watermark = -1 if context.watermark_ms is None else context.watermark_ms
+        return {"key": key, "window": start, "sum": total, "watermark": watermark}
+
+
+class Countdown(Operator):
+    """Sends every record back to itself under another key until its value is 0: many rounds, and state in each."""
+
+    output_schema = "key long, value long, at long"
+    emits = frozenset({"self"})
+
+    def initial_state(self) -> Counter[int]:
+        return Counter()
+
+    def handle_batch(self, rows: pa.Table, state: State, _: Context) -> list[Any]:
+        again = [{**r, "key": r["key"] + 1, "value": r["value"] - 1} for r in rows.to_pylist() if r["value"] > 0]
+        state.value.update(rows["key"].to_pylist())
+        done = [{**r, "value": 0} for r in rows.to_pylist() if r["value"] == 0]
+        return [ToSelf(again), ToSink(done)]
+
+
+class Chain(Operator):
+    """A hash chain of every row that a task saw, in order, in every round; each row continues elsewhere until it is 0.
+
+    A row or an event-time timer that comes earlier or later than in the log, in any round, changes all that follows.
+    """
+
+    output_schema = "key long, value long, link string"
+    emits = frozenset({"self"})
+
+    def initial_state(self) -> dict[str, str]:
+        return {"link": ""}
+
+    def handle_batch(self, rows: pa.Table, state: State, context: Context) -> list[Any]:
+        again, told = [], []
+        for row in rows.to_pylist():
+            text = f"{state.value['link']} {context.batch} {context.round} {sorted(row.items())}"
+            state.value["link"] = hashlib.sha256(text.encode()).hexdigest()[:12]
+            told.append({"key": row["key"], "value": row["value"], "link": state.value["link"]})
+            if row["value"] > 0:
+                again.append({**row, "key": 7 * row["key"] + row["value"], "value": row["value"] - 1})
+            context.set_timer(row["at"], name=str(context.round))
+        return [ToSelf(again), ToSink(told)]
+
+    def handle_timer(self, timer: Any, state: State, context: Context) -> list[Any]:
+        text = f"{state.value['link']} {context.batch} {timer.name} {timer.at_ms}"
+        state.value["link"] = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return [ToSink([{"key": -1, "value": int(timer.name), "link": state.value["link"]}])]
+
+
+PIPELINES: dict[str, list[Stage]] = {
+    "order in round 0": [Stage(History(), ("key",))],
+    "order in every round": [Stage(Chain(), ("key",))],
+    "processing time": [Stage(Alarm(), ("key",))],
+    "event time": [Stage(Windows(), ("key",))],
+    "columns": [Stage(CountByKey(), ("key",))],
+    "two stages": [Stage(Countdown(), ("key",)), Stage(CountByKey(), ("key",))],
+}
