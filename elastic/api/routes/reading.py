@@ -1,10 +1,10 @@
 """What anybody who reaches the server may ask. Changes nothing."""
 
+import asyncio
 import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from elastic.api import outputs, rendering
@@ -46,7 +46,7 @@ async def _health(watcher: Watcher) -> tuple[str, list[str]]:
     """The state of a job, and what is wrong with it."""
     snapshot = watcher.newest
     if snapshot is None:
-        snapshot = await run_in_threadpool(watcher.snapshot)
+        snapshot = await asyncio.to_thread(watcher.snapshot)  # its threads are not those that requests wait in
     if watcher.is_stale:
         return "unknown", []
     return ("degraded" if snapshot.problems else snapshot.state), snapshot.problems

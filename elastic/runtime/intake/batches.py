@@ -141,6 +141,9 @@ class Intake:
     def _send(self, frame: DataFrame, batch: int) -> list[dict[str, Any]]:
         hashed = frame if self._hashes_in_python(frame) else frame.withColumn(HASH, self._hash())
         self.arrow_batches.limit(frame.sparkSession, frame.schema)
+        # A stop cancels the senders. Interrupting one whose Python worker is being created would make Spark restart the
+        # daemon that all workers of an executor share, and the nodes of other jobs would die with it.
+        frame.sparkSession.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "false")
         sent = hashed.mapInArrow(partial(send, self._orders(batch)), STATUS_SCHEMA).collect()
         statuses = [json.loads(row.status) for row in sent]
         for status in statuses:

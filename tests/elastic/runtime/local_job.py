@@ -227,6 +227,7 @@ def start_local_job(
     sink: str = "none",
     trigger: dict[str, Any] | None = None,
     batches: Sequence[pa.Table] = (),
+    taken: int = 0,
     **changes: Any,
 ) -> LocalJob:
     settings = Settings(**{"heartbeat_seconds": 0.1, "snapshot_seconds": 600.0, **changes})
@@ -262,7 +263,7 @@ def start_local_job(
     offsets: Any = NoOffsets()
     intake = LocalIntake(JOB, controller, access, settings, ("key",), None, _TOKEN, offsets)
     intake.log = InputLog(store, SECRET, JOB)
-    source: Any = Source(list(batches))
+    source: Any = Source(list(batches), taken=taken)  # those before are committed, as Spark's checkpoint says
     job = Job(
         JOB,
         source,

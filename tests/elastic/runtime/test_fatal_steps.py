@@ -86,10 +86,10 @@ def test_a_step_that_never_ends_is_seen_in_the_status_of_its_node(tmp_path: Path
 
 
 def test_a_step_that_never_ends_ends_the_job_when_it_has_a_time_limit(tmp_path: Path) -> None:
-    with running(FatalSums(), tmp_path, step_timeout_seconds=0.5) as job:
+    with running(FatalSums(), tmp_path, step_timeout_seconds=1.5) as job:
         batch = job.take([("a", 1), ("stuck", HANG)])
         began = time.monotonic()
-        with pytest.raises(PoisonedStep, match=r"longer than step_timeout_seconds=0\.5") as raised:
+        with pytest.raises(PoisonedStep, match=r"longer than step_timeout_seconds=1\.5") as raised:
             job.controller.wait_until_applied(batch, 60)
         assert raised.value.tasks == (job.task_of("stuck"),)
         assert time.monotonic() - began < 30

@@ -131,6 +131,6 @@ def test_a_node_that_was_suspended_waits_for_the_controller_as_long_as_any_other
     reports.start()
     assert left.wait(20)
     reports.close()
-    assert why == ["the controller was silent for 60 s"]
+    assert set(why) == {"the controller was silent for 60 s"}  # repeated until the node has left
     # A suspension is seen up to the time that a call may take: the node then leaves that much sooner.
     assert 48 <= controller.calls <= 62

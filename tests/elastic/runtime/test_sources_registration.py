@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 from elastic.runtime.sources import register
 from storage import Secret
@@ -12,6 +13,7 @@ class RecordedSession:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.sparkContext = MagicMock()  # its JVM has loggers
         self.dataSource = SimpleNamespace(register=lambda source: self.names.append(source.name()))
 
 

@@ -157,8 +157,7 @@ def test_nothing_is_lost_by_a_stop_that_left_batches_undone(started: Callable[..
     send_until_ingest_waits(local, -1, 1)
     stopped_within(local, BOUND)
     released.set()
-    again = started(url="memory:stopped-and-resumed", batches=local.source.batches)
-    again.source.taken = 2  # as Spark's checkpoint says: they were committed
+    again = started(url="memory:stopped-and-resumed", batches=local.source.batches, taken=2)
     until(lambda: again.source.taken == 5)
     again.job.process_all_available()
     assert (again.job.state(1), again.job.state(-1)) == (5, 5)
