@@ -213,7 +213,7 @@ def scraped(client: Client) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def test_metrics_and_health_tell_of_the_job_on_spark(client: Client, job: elastic.Job) -> None:
-    assert client.told("health") == {"status": "ok", "jobs": {"counts": "running"}}
+    assert client.told("health") == {"status": "ok", "jobs": {"counts": "running"}, "problems": {}}
     rows = scraped(client)["elastic_rows"]["counts",]
     found = until(lambda: now if (now := scraped(client))["elastic_rows"]["counts",] > rows else None)
     owned = {("counts", node): len(job.assignment().tasks_of(node)) for node in job.assignment().nodes}

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from elastic.runtime.sources.results_source import end_with_spark
+from elastic.runtime.sources.ending import end_with_spark
 
 RUNNER = """
 import sys
 from types import SimpleNamespace
-from elastic.runtime.sources.results_source import end_with_spark
+from elastic.runtime.sources.ending import end_with_spark
 
 sys.modules["__main__"].__spec__ = SimpleNamespace(name={module!r})
 try:
@@ -34,6 +34,28 @@ def test_it_ends_in_silence_only_when_spark_has_gone(module: str, error: str, co
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     assert done.returncode == code
     assert ("Traceback" in done.stderr) == bool(code)
+
+
+PLANNER = """
+import sys
+from types import SimpleNamespace
+
+def worker(sock, authenticated):
+    raise BrokenPipeError
+
+sys.modules["__main__"].__spec__ = SimpleNamespace(name={module!r})
+import elastic.runtime.sources
+
+print(worker(None, True))
+"""
+
+
+@pytest.mark.parametrize(("module", "told"), [("pyspark.daemon", "1\n"), ("my_module", "")])
+def test_a_process_that_plans_ends_in_silence_and_other_programs_are_left_alone(module: str, told: str) -> None:
+    program = PLANNER.format(module=module)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert done.stdout == told
+    assert ("Traceback" in done.stderr) == (not told)
 
 
 def test_a_reader_that_is_stopped_elsewhere_lives_on() -> None:
