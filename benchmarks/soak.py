@@ -59,7 +59,7 @@ def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
         sum(len(list((process / "fd").iterdir())) for process in processes),
         len(kept),
         sum(kept) / 1e6,
-        status.applied_batch,
+        status.published_batch,
     )
 
 

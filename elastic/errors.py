@@ -4,24 +4,35 @@ ElasticError
 ├── InvalidJob (also a ValueError)    the job itself cannot be right; nothing was started
 │   ├── UnknownColumn                 a key column that the rows do not have
 │   ├── UnsupportedKeyType            a key of a type that has no hash
+│   ├── InvalidEventTime              an event-time column that is no timestamp
+│   ├── NotAnOperator                 a class, or something else, in the place of an operator
 │   ├── UnserializableOperator        an operator that cannot travel to the nodes
-│   ├── TooFewSlots                   the cluster can never run that many nodes beside the senders
+│   ├── InvalidStore                  a store that no job can keep its state in
+│   ├── SparkConnect                  a session of Spark Connect, which has no task slots to offer
+│   ├── TooFewSlots                   too few task slots for that many nodes and the senders
 │   ├── SpeculationOn                 Spark would run nodes twice
 │   ├── InvalidSetting                a setting with a value that cannot be right
 │   ├── UnknownSetting                a setting that nobody reads
 │   ├── MissingSecret                 no secret to sign state with
+│   ├── ExposedSecret                 a secret where every user of the machine could read it
 │   └── MissingPackage                a feature whose optional package is not installed
 ├── NameTaken                         a job of that name is running
 ├── IncompatibleRestart               the stored state belongs to another version of the job
 ├── CheckpointMismatch                Spark's checkpoint and the stored state tell different stories
+├── StreamFailed                      Spark's query failed: a source, a record or an expression of the user's
 ├── NullKey                           rows without a key, and the job says that is wrong
 ├── RowTooLarge                       one row above the limit
 ├── OperatorFailed                    the user's operator raised
 ├── CombineFailed                     the user's operator raised while it combined rows on their way to it
 ├── InvalidOutput                     the user's operator gave rows that do not fit its schema
 ├── NodeLost                          a node fell silent or ended
+├── NodeInUse                         a node that is to leave still owns tasks
+├── PoisonedStep                      process after process died at the same step
+├── NodeStartFailed                   a node cannot start, and says why
 ├── NoRoom                            the cluster did not start the nodes in time
+├── SparkLost                         Spark's JVM is gone, and with it the stream and the nodes
 ├── StoreAway                         the store was away for longer than the job may wait
+├── SinkFailed                        results no longer reach their sink; the job itself goes on
 ├── ResultsExpired                    a reader asks for results that retention has removed
 ├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
 │   ├── InvalidAutoscaling            an argument of an autoscaler that cannot be right
@@ -29,6 +40,7 @@ ElasticError
 ├── AutoscalerRunning                 the job has an autoscaler already
 ├── MigrationRunning                  another migration of the job is under way
 ├── MigrationFailed                   a migration did not come to its end; what it moved counts, the rest stayed
+├── InvalidKey (also a ValueError)    a key of another type than the key columns have
 ├── JobStopped                        the job is no longer running
 └── StateUnavailable                  the state is on its way or being restored; ask again
 
@@ -76,6 +88,28 @@ class UnsupportedKeyType(InvalidJob):
         )
 
 
+class InvalidEventTime(InvalidJob):
+    """An event-time column that is no timestamp."""
+
+    def __init__(self, column: str, kind: object) -> None:
+        self.column = column
+        self.kind = str(kind)
+        super().__init__(
+            f"event_time names column {column!r} of type {self.kind}, which is not a timestamp. "
+            f"Use a timestamp column; cast it with to_timestamp({column}) or timestamp_millis({column}) before."
+        )
+
+
+class NotAnOperator(InvalidJob):
+    """A class, or something else, in the place of an operator."""
+
+    def __init__(self, given: object) -> None:
+        self.given = given.__qualname__ if isinstance(given, type) else type(given).__name__
+        what = "a class" if isinstance(given, type) else "not an operator"
+        advice = f"an instance, {self.given}()" if isinstance(given, type) else "an instance of a class from Operator"
+        super().__init__(f"operator={self.given} is {what}. Give {advice}.")
+
+
 class UnserializableOperator(InvalidJob):
     """An operator that cannot travel to the nodes."""
 
@@ -88,8 +122,29 @@ class UnserializableOperator(InvalidJob):
         )
 
 
+class InvalidStore(InvalidJob):
+    """A store that no job can keep its state in. Its URL is not repeated, since it may hold credentials."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"the store cannot hold the state of a job: {why.rstrip('.')}. "
+            "Use a URL that the driver and all executors reach, file:///folder or s3://bucket/prefix."
+        )
+
+
+class SparkConnect(InvalidJob):
+    """A session of Spark Connect."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark Connect is not supported: nodes need the driver's SparkContext. "
+            "Use a classic session, such as elastic.local_session() or spark-submit."
+        )
+
+
 class TooFewSlots(InvalidJob):
-    """The cluster can never run that many nodes and still have a core for the senders."""
+    """Spark has too few task slots for the nodes of all jobs and the senders; nothing was started."""
 
     def __init__(self, nodes: int, slots: int, needed: int, master: str) -> None:
         self.nodes = nodes
@@ -97,9 +152,10 @@ class TooFewSlots(InvalidJob):
         self.needed = needed
         self.master = master
         super().__init__(
-            f"{nodes} nodes need {needed} task slots, with room for reading the source, but {master!r} has {slots}. "
-            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores, "
-            f"such as local[{needed}]."
+            f"{nodes} nodes need {needed} task slots, with those of other jobs and of the senders, but {master!r} has "
+            f"{slots}. "
+            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores"
+            f"{f', such as local[{needed}]' if master.startswith('local') else ''}."
         )
 
 
@@ -138,6 +194,19 @@ class MissingSecret(InvalidJob):
         self.where = where
         self.why = why
         super().__init__(f"no secret to sign state with: {where}: {why}. Set ELASTIC_SECRET, the same for every run.")
+
+
+class ExposedSecret(InvalidJob):
+    """A secret on a command line, which every user of the machine can read in the process list."""
+
+    def __init__(self, where: str, name: str, advice: str) -> None:
+        self.where = where
+        self.name = name
+        self.advice = advice
+        super().__init__(
+            f"{where} {name}=... shows a secret in the process list, which every user of this machine can read; where "
+            f"there are others, it is no secret any more. {advice}"
+        )
 
 
 class MissingPackage(InvalidJob):
@@ -195,6 +264,18 @@ class CheckpointMismatch(ElasticError):
             f"job {name!r}: Spark's checkpoint goes on with batch {next_batch}, but the stored state ends with batch "
             f"{last_batch}; {wrong}. Bring back the checkpoint and the store that belong together, or start under "
             "another name with a new checkpoint."
+        )
+
+
+class StreamFailed(ElasticError):
+    """Spark's query failed; `reason` is the innermost one, the full text is in the log."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(
+            f"the stream of job {name!r} failed: {reason}. Correct the source, the record or the expression, and start "
+            "the job again: it continues with the same batch."
         )
 
 
@@ -273,6 +354,58 @@ class NodeLost(ElasticError):
         super().__init__(f"node {node!r} is lost: {why}. Look at its executor's log; its tasks come back elsewhere.")
 
 
+class NodeInUse(ElasticError):
+    """A node that is to leave still owns tasks; it stays."""
+
+    def __init__(self, node: str, tasks: Iterable[int]) -> None:
+        self.node = node
+        self.tasks = tuple(tasks)
+        super().__init__(
+            f"node {node!r} cannot leave: it still owns tasks {_listed(self.tasks)}. "
+            "Move these tasks to other nodes first, with job.scale or job.rebalance."
+        )
+
+
+class PoisonedStep(ElasticError):
+    """Process after process died at the same step, so the next one would die there too.
+
+    `tasks` are those that the last one was working on, `reason` is why it was lost.
+    """
+
+    def __init__(self, node: str, batch: int, round_: int, tasks: Iterable[int], deaths: int, reason: str) -> None:
+        self.node = node
+        self.batch = batch
+        self.round = round_
+        self.tasks = tuple(tasks)
+        self.deaths = deaths
+        self.reason = reason
+        listed = ", ".join(map(str, self.tasks))
+        super().__init__(
+            f"{deaths} processes of {node} died one after the other at the same step: batch {batch}, round {round_}, "
+            f"task{'' if len(self.tasks) == 1 else 's'} {listed}. The last one: {reason}. A row of this batch probably "
+            "crashes the operator's native code, takes more memory than the executor has, or never ends. Look at the "
+            "executor's log, correct the operator or give it more memory, and start the job again: it "
+            'continues with this batch; or set on_error to "skip" to set such rows aside.'
+        )
+
+
+class NodeStartFailed(ElasticError):
+    """A node cannot start, and neither could another one in its place; `why` is what the node said."""
+
+    def __init__(self, node: str, why: str, attempts: int) -> None:
+        self.node = node
+        self.why = why
+        self.attempts = attempts
+        advice = "Correct what it says"
+        if "ModuleNotFoundError" in why or "ImportError" in why:
+            advice = "Install the package on every executor, or ship it with --py-files"
+        elif "PYTHON_VERSION_MISMATCH" in why:
+            advice = "Set PYSPARK_PYTHON to the same Python on the driver and on every executor"
+        super().__init__(
+            f"{node} failed to start {attempts} times in a row: {why.rstrip(' .')}. {advice}, and try again."
+        )
+
+
 class NoRoom(ElasticError):
     """The cluster did not start the nodes in time."""
 
@@ -286,6 +419,17 @@ class NoRoom(ElasticError):
         )
 
 
+class SparkLost(ElasticError):
+    """Spark's JVM is gone, and with it the stream and the nodes; nothing that was committed is lost."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"Spark's JVM does not answer: {why}. Look for the reason in its log, as running out of memory, and start "
+            "the job again in a new process: it goes on where it was."
+        )
+
+
 class StoreAway(ElasticError):
     """The store was away for longer than the job may wait; nothing that was committed is lost."""
 
@@ -295,6 +439,18 @@ class StoreAway(ElasticError):
         super().__init__(
             f"the store did not answer for {seconds:g} s{f' ({why})' if why else ''}. Bring it back and start the job "
             "again: it goes on where it was; raise store_patience_seconds to wait longer."
+        )
+
+
+class SinkFailed(ElasticError):
+    """Results no longer reach their sink; the job itself goes on, and the results are kept."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+        super().__init__(
+            f"results of job {name!r} no longer reach the sink: {why.rstrip(' .')}. Correct the sink and start the job "
+            "again: it delivers what the sink has missed."
         )
 
 
@@ -359,6 +515,14 @@ class MigrationFailed(ElasticError):
         super().__init__(f"the migration failed: {why} Look at its story, and ask again.")
 
 
+class InvalidKey(ElasticError, ValueError):
+    """A key of another type than the key columns have."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"the key does not fit the key columns: {why}. Give one value of its type for every column.")
+
+
 class JobStopped(ElasticError):
     """The job is no longer running."""
 
@@ -386,7 +550,7 @@ def _said(cause: BaseException) -> str:
     return f"{type(cause).__name__}: {cause}"
 
 
-def _listed(names: Iterable[str], most: int = 12) -> str:
+def _listed(names: Iterable[object], most: int = 12) -> str:
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -26,6 +26,17 @@ def application_secret(setting: str | None, environ: Mapping[str, str]) -> Secre
         raise InvalidSetting("secret", "...", str(refused)) from None
 
 
+def read_secret_file(path: Path) -> str:
+    """The secret in a file that the caller names; `MissingSecret` if others may read the file."""
+    try:
+        _refuse_readable(path)
+        secret = path.read_text().strip()
+        Secret.of(secret)
+    except (OSError, UnicodeDecodeError, InvalidStorageInput) as cause:
+        raise MissingSecret(str(path), str(cause)) from cause
+    return secret
+
+
 def secret_file(environ: Mapping[str, str]) -> Path:
     """`spark-elastic/secret` in the folder that the user keeps configuration in."""
     folder = environ.get("XDG_CONFIG_HOME")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from elastic.errors import InvalidSetting, UnknownSetting
+from elastic.numbers import as_number, as_whole
 
 SPARK_PREFIX = "spark.elastic."
 ENVIRONMENT_PREFIX = "ELASTIC_"
@@ -24,12 +25,17 @@ class Settings:
     heartbeat_seconds: float = 0.5
     # Silence after which a node counts as lost: longer than a pause of its garbage collector or a busy disk.
     node_timeout_seconds: float = 10.0
+    # How long one step of a node may take before the node ends its process, to be replaced; 0 is no limit. A step is
+    # one round of one batch for all tasks of the node: choose a multiple of the longest that is right.
+    step_timeout_seconds: float = 0.0
     # How long nodes may take to start: a cluster that has to find executors needs most of a minute.
     node_start_seconds: float = 60.0
     # How long the store may be away before the job gives up: an outage that people mend is shorter.
     store_patience_seconds: float = 600.0
     # How often changed state is saved: what a lost node replays is at most about twice that old.
     snapshot_seconds: float = 10.0
+    # How long a stop may take, also by SIGTERM: set it below the time after which a supervisor kills the driver.
+    stop_seconds: float = 60.0
     # Batches committed but not yet applied before the source has to wait: enough to keep every node busy.
     max_batches_ahead: int = 4
     # Rows that a node keeps for steps to come; above it they are read back from the log, which is slower.
@@ -40,6 +46,10 @@ class Settings:
     max_row_bytes: int = 64 * _MIB
     # Batches whose results stay readable: hours of them at a batch a second.
     retain_result_batches: int = 10_000
+    # Task slots that nodes leave free: senders read the source there, and without one no batch ever runs.
+    sender_slots: int = 1
+    # Task slots of the Spark application; 0 counts them. For clusters that grow on demand, where counting says too few.
+    task_slots: int = 0
     # What a failing operator does: stop the job, or set the failing rows aside and go on.
     on_error: Literal["fail", "skip"] = "fail"
     # What a null in a key column does: stop the job, be a key like others, or drop the row.
@@ -55,7 +65,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
-            _check(name, getattr(self, name), kind)
+            value = getattr(self, name)
+            if kind in _AS_PYTHON and (number := _AS_PYTHON[kind](value)) is not None:
+                object.__setattr__(self, name, number)
+                value = number
+            _check(name, value, kind)
 
     @classmethod
     def resolve(
@@ -81,7 +95,7 @@ class Settings:
 _KINDS: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name in {one.name for one in fields(Settings)}
 }
-_MAY_BE_ZERO = frozenset({"heavy_hitters"})
+_MAY_BE_ZERO = frozenset({"heavy_hitters", "step_timeout_seconds", "task_slots"})
 
 
 def _parsed(name: str, text: str, kind: Any) -> Any:
@@ -117,3 +131,4 @@ def _check_number(name: str, value: Any, kind: type[int | float]) -> None:
 
 
 _EXPECTED = {int: "a whole number", float: "a number"}
+_AS_PYTHON: Mapping[Any, Callable[[object], int | float | None]] = {int: as_whole, float: as_number}

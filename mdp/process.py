@@ -41,6 +41,8 @@ class DecisionProcess:
             raise InvalidProjection(f"gamma is {self.gamma!r}. Give a discount of at least 0 and below 1.")
         if not (math.isfinite(self.tau) and self.tau >= 0):
             raise InvalidProjection(f"tau is {self.tau!r}. Give the allowed overload as a number >= 0.")
+        for name in ("tau", "gamma"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         most = self.matrix.nodes[-1]
         if most > self.workload.tasks:
             raise InvalidProjection(

@@ -9,7 +9,8 @@ StorageError
 ├── StoreUnavailable                          the store did not answer well within its retries; try again later
 │   └── StoreTimeout                          it did not answer in time
 ├── StoreRefused                              the store answers, and says no: retrying does not help
-│   └── StoreFull                             no space left
+│   ├── StoreFull                             no space left
+│   └── FolderNotOwned                        the folder of a file store belongs to another user
 ├── BadObject                                 the bytes are there, and must not be used
 │   ├── DamagedObject                         truncated, flipped or never finished
 │   ├── ForeignObject                         not signed with this application's secret, or signed for another place
@@ -113,6 +114,22 @@ class StoreRefused(StorageError):
 
 class StoreFull(StoreRefused):
     """No space is left; nothing that was stored before is harmed."""
+
+
+class FolderNotOwned(StoreRefused):
+    """The folder of a file store belongs to another user, who could read, replace or delete what a job stores there."""
+
+    def __init__(self, store: str, owner: str, user: str) -> None:
+        self.owner = owner
+        self.user = user
+        super().__init__(
+            store,
+            "open",
+            "",
+            f"the folder belongs to {owner}, and this process runs as {user}",
+            f"Run it as {owner}, choose another folder, or change the owner with chown -R; where several users must "
+            'share a store, open it with store_settings={"shared": True}.',
+        )
 
 
 class BadObject(StorageError):

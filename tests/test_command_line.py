@@ -76,6 +76,7 @@ def test_names_that_are_written_down_again_are_those_of_the_packages_that_have_t
     assert (tuple(MODES), tuple(TRANSFERS)) == (known.MODES, known.TRANSFERS)
     assert (METHODS, tuple(EXPERIMENTS)) == (known.METHODS, known.EXPERIMENTS)
     assert known.TAU == DEFAULT_TAU == ScaleRequest().tau
+    assert ScaleRequest().relax == known.RELAX
     assert (known.GAMMA, known.ERROR, known.MOST_PARTITIONS) == (DEFAULT_GAMMA, DEFAULT_ERROR, MOST_PARTITIONS)
 
 

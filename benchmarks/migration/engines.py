@@ -48,7 +48,7 @@ class ElasticJob:
 
     def wait_for_batches(self, count: int) -> None:
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while (done := self.job.status().applied_batch + 1) < count:
+        while (done := self.job.status().published_batch + 1) < count:
             if self.job.await_termination(_POLL_SECONDS) or time.monotonic() > deadline:
                 raise TimeoutError(f"{done} of {count} batches. Look at the job's log, or use a smaller --state-mb.")
 

@@ -54,7 +54,7 @@ class _ElasticJob:
         self.query = job.stream
 
     def batches(self) -> int:
-        return self.job.status().applied_batch + 1
+        return self.job.status().published_batch + 1
 
     def nodes(self) -> list[int]:
         return [node.pid for node in self.job.status().nodes]

@@ -50,7 +50,9 @@ class Balance(BaseModel):
     tau: Annotated[float, Field(ge=0, le=_MOST_TAU, allow_inf_nan=False)] = Field(
         ScaleRequest.tau, description="a node may carry 1 + tau times the mean work"
     )
-    relax: bool = Field(False, description="if nothing is balanced, take the smallest cap that is feasible")
+    relax: bool = Field(
+        ScaleRequest.relax, description="if nothing is balanced, take the smallest cap that is feasible"
+    )
     value: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         None, description="the name of a value table in the job's store, for the strategy mtm"
     )

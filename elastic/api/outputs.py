@@ -33,6 +33,16 @@ class Unit(BaseModel):
     state_bytes: int
 
 
+class Step(BaseModel):
+    """A step that a node is taking now."""
+
+    batch: int
+    round: int
+    tasks: list[int] = Field(description="the tasks that it is working on")
+    seconds: float = Field(description="how long it has been running")
+    overdue: bool = Field(description="for more than 30 s, and ten times as long as the longest of the latest hundred")
+
+
 class Node(BaseModel):
     """One node as it said of itself last; without an address it is starting."""
 
@@ -44,6 +54,7 @@ class Node(BaseModel):
     waiting_steps: int = Field(description="committed steps that it has not taken")
     staged_bytes: int
     units: list[Unit]
+    step: Step | None = Field(description="the step that it is taking; null between two steps")
 
 
 class Recovery(BaseModel):
@@ -57,19 +68,21 @@ class Recovery(BaseModel):
 
 
 class Status(BaseModel):
-    """A job at one moment. Batches up to last_batch count, up to applied_batch their results are visible."""
+    """A job at one moment. Batches up to last_batch count, up to published_batch their results are visible."""
 
     name: str
     state: str
     epoch: int
     last_batch: int
-    applied_batch: int
+    published_batch: int
     saved_batch: int
     batches_ahead: int
     rows: int
     losses: int
     recoveries: list[Recovery]
     nodes: list[Node]
+    sink_error: str | None = Field(description="why results no longer reach the sink")
+    problems: list[str] = Field(description="what is wrong with a job that runs nevertheless")
 
 
 class NodeRuns(BaseModel):
@@ -135,6 +148,7 @@ class Plan(BaseModel):
     relaxed: bool
     reason: str
     future_cost: float | None
+    note: str = Field(description="an assumption about the workload, such as equal work; empty without one")
 
 
 class Candidate(BaseModel):
@@ -153,7 +167,7 @@ class Comparison(BaseModel):
 
 
 class Progress(BaseModel):
-    """How far a migration is; seconds_left is an estimate, null before the first task has arrived."""
+    """How far a migration is; seconds_left is an estimate, null before the first task arrives and during a pause."""
 
     phase: str
     tasks_done: int
@@ -164,6 +178,8 @@ class Progress(BaseModel):
     direct_bytes: int
     seconds: float
     seconds_left: float | None
+    waiting_for: list[str] = Field(description="which nodes have to do what before it can go on, and what they do now")
+    overdue: bool = Field(description="whether one of these nodes takes a step far longer than usual")
 
 
 class MovingTask(Move):
@@ -214,8 +230,9 @@ class JournalPage(BaseModel):
 class Health(BaseModel):
     """Whether all jobs are well."""
 
-    status: str = Field(description="ok or failing")
-    jobs: dict[str, str]
+    status: str = Field(description="ok, degraded or failing")
+    jobs: dict[str, str] = Field(description="of each job: running, degraded, failed, stopped or unknown")
+    problems: dict[str, list[str]] = Field(description="of each job that is degraded: what is wrong")
 
 
 class Response(BaseModel):
@@ -246,6 +263,7 @@ class SnapshotNode(BaseModel):
     utilisation: float | None
     work: float
     state_bytes: float
+    step: Step | None
 
 
 class Mark(BaseModel):
@@ -273,7 +291,7 @@ class Snapshot(BaseModel):
     state: str
     epoch: int
     last_batch: int
-    applied_batch: int
+    published_batch: int
     saved_batch: int
     batches_ahead: int
     batches_allowed: int
@@ -290,3 +308,5 @@ class Snapshot(BaseModel):
     marks: list[Mark]
     response: Response
     autoscaler: Decision | None
+    sink_error: str | None
+    problems: list[str]

@@ -18,6 +18,7 @@ from elastic.errors import (
     JobStopped,
     MigrationRunning,
     StateUnavailable,
+    TooFewSlots,
 )
 from mdp.errors import MdpError
 from migration.errors import MigrationError
@@ -37,6 +38,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     api.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     api.ForeignHost: HTTPStatus.MISDIRECTED_REQUEST,
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooFewSlots: HTTPStatus.UNPROCESSABLE_ENTITY,
     MigrationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # the planner's: what it refuses was asked for
     MdpError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidStorageInput: HTTPStatus.UNPROCESSABLE_ENTITY,  # the name of a table that no store could hold

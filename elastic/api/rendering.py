@@ -1,5 +1,6 @@
 """The engine's values as the documents that the API tells."""
 
+import re
 from collections.abc import Set
 from dataclasses import asdict
 
@@ -8,7 +9,7 @@ import migration as planning
 from elastic.api import outputs
 from elastic.api.port import ServedJob
 from elastic.api.seen import SeenMigration
-from elastic.runtime.status import JobStatus, NodeStatus
+from elastic.runtime.status import JobStatus, NodeStatus, StepStatus
 
 
 def job_summary(job: ServedJob) -> outputs.JobSummary:
@@ -24,16 +25,26 @@ def job_summary(job: ServedJob) -> outputs.JobSummary:
 
 def status(found: JobStatus) -> outputs.Status:
     """Without heavy keys: they are the user's data, and reading needs no token."""
-    nodes = [_node(node) for node in found.nodes]
+    nodes = [_node(node) for node in sorted(found.nodes, key=lambda node: name_order(node.name))]
     recoveries = [outputs.Recovery.model_validate(dict(recovery)) for recovery in found.recoveries]
-    plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in ("nodes", "recoveries")}
-    return outputs.Status(nodes=nodes, recoveries=recoveries, **plain)
+    made = ("nodes", "recoveries", "problems")
+    plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in made}
+    return outputs.Status(nodes=nodes, recoveries=recoveries, problems=list(found.problems), **plain)
+
+
+def name_order(name: str) -> list[tuple[int, str]]:
+    """Sort key of a node's name that puts node-2 before node-10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _node(node: NodeStatus) -> outputs.Node:
     known = asdict(node)
     known.pop("heavy_keys")
     return outputs.Node.model_validate(known)
+
+
+def step(running: StepStatus | None) -> outputs.Step | None:
+    return None if running is None else outputs.Step.model_validate(asdict(running))
 
 
 def assignment(owned: planning.Ownership) -> outputs.Assignment:

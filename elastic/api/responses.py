@@ -23,14 +23,14 @@ class ApplyLag:
         self._longest: float | None = None
         self._lock = threading.Lock()
 
-    def look(self, at: float, last_batch: int, applied_batch: int) -> None:
+    def look(self, at: float, last_batch: int, published_batch: int) -> None:
         """Note which batches came and went since the last look; of those before the first look nothing is known."""
         with self._lock:
             if self._newest is not None:
-                arrived = range(max(self._newest, applied_batch - KEPT) + 1, last_batch + 1)
+                arrived = range(max(self._newest, published_batch - KEPT) + 1, last_batch + 1)
                 self._committed.update(dict.fromkeys(arrived, at))
             self._newest = max(last_batch, self._newest or last_batch)
-            for batch in [batch for batch in self._committed if batch <= applied_batch]:
+            for batch in [batch for batch in self._committed if batch <= published_batch]:
                 lag = at - self._committed.pop(batch)
                 self._longest = max(lag, self._longest or 0.0)
 

@@ -10,16 +10,16 @@ import uvicorn
 from elastic.api.access import Names, Token
 from elastic.api.application import application
 from elastic.api.board import Board
+from elastic.api.connections import MOST_CONNECTIONS, RESERVED_CONNECTIONS, BoundedConnection
 from elastic.api.errors import CannotListen
 from elastic.api.port import ServedJob
-from elastic.api.routes.following import MOST_LISTENERS
 
 _log = logging.getLogger(__name__)
 _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
 _GRACE_SECONDS = 2  # for answers under way
 _LAST_PORT = 65_535
-_MOST_CONNECTIONS = 2 * MOST_LISTENERS + 64
+_BACKLOG = 128  # connections that the system accepts ahead of the server: their descriptors count too
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 
@@ -44,7 +44,9 @@ class Server:
             log_config=None,  # the program's own logging counts
             access_log=False,
             server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
+            http=BoundedConnection,
+            backlog=_BACKLOG,
+            limit_concurrency=MOST_CONNECTIONS + RESERVED_CONNECTIONS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             lifespan="off",
         )

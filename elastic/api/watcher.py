@@ -62,6 +62,11 @@ class Watcher:
         """Whether the job could not be looked at for long."""
         return time.monotonic() - self._made_at > _STALE_SECONDS
 
+    @property
+    def newest(self) -> outputs.Snapshot | None:
+        """The newest snapshot, None before the first; never waits for the job."""
+        return self._newest
+
     def snapshot(self) -> outputs.Snapshot:
         """The newest one."""
         return self._newest if self._newest is not None else self.look()
@@ -95,7 +100,7 @@ class Watcher:
             state=status.state,
             epoch=status.epoch,
             last_batch=status.last_batch,
-            applied_batch=status.applied_batch,
+            published_batch=status.published_batch,
             saved_batch=status.saved_batch,
             batches_ahead=status.batches_ahead,
             batches_allowed=load.batches_allowed,
@@ -112,6 +117,8 @@ class Watcher:
             marks=list(self._marks),
             response=self._response(number, status),
             autoscaler=self._decision(),
+            sink_error=status.sink_error,
+            problems=list(status.problems),
         )
 
     def _look_at_batches(self) -> None:
@@ -119,7 +126,7 @@ class Watcher:
 
     def _response(self, number: int, status: JobStatus) -> outputs.Response:
         at = time.monotonic()
-        self._lag.look(at, status.last_batch, status.applied_batch)
+        self._lag.look(at, status.last_batch, status.published_batch)
         lag = self._lag.take(at)
         return outputs.Response(
             id=number,
@@ -169,9 +176,9 @@ class Watcher:
 
 
 def _nodes(status: JobStatus, owned: Ownership, workload: Workload, load: Load) -> list[outputs.SnapshotNode]:
-    """Nodes that own tasks or are there, in the order of the assignment."""
+    """Nodes that own tasks or are there, in the order of their names."""
     said = {node.name: node for node in status.nodes}
-    names = list(dict.fromkeys((*owned.nodes, *said)))
+    names = sorted({*owned.nodes, *said}, key=rendering.name_order)
     told = []
     for name in names:
         tasks, node = owned.tasks_of(name), said.get(name)
@@ -186,6 +193,7 @@ def _nodes(status: JobStatus, owned: Ownership, workload: Workload, load: Load) 
                 utilisation=load.utilisation.get(name),
                 work=float(workload.work[tasks].sum()),
                 state_bytes=float(workload.state[tasks].sum()),
+                step=None if node is None else rendering.step(node.step),
             )
         )
     return told

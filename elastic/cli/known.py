@@ -10,6 +10,7 @@ METHODS = ("auto", "exact", "approximate")  # mdp.projecting.METHODS
 EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")  # mdp.experiments.EXPERIMENTS
 
 TAU = 0.2  # mdp.process.DEFAULT_TAU, and that of a scale request
+RELAX = True  # elastic.control.ScaleRequest.relax
 GAMMA = 0.8  # mdp.process.DEFAULT_GAMMA
 ERROR = 0.002  # mdp.exact.DEFAULT_ERROR
 MOST_PARTITIONS = 6_000_000  # mdp.projecting.MOST_PARTITIONS

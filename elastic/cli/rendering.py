@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_LONG_STEP_SECONDS = 1.0
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red", "bright_cyan", "bright_magenta", "bright_yellow")
 
 
@@ -40,10 +41,6 @@ def strip(assignment: Mapping[str, Any]) -> Text:
 
 
 def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mapping[str, Any]) -> Group:
-    head = (
-        f"{found['name']}: {found['state']}, batch {found['applied_batch']:,} applied, {found['batches_ahead']} ahead, "
-        f"{found['rows']:,} rows, {len(found['nodes'])} nodes, {found['losses']} lost so far"
-    )
     owned = {node["name"]: sum(stop - first for first, stop in node["runs"]) for node in assignment["nodes"]}
     nodes = _table(None, "node", "tasks", "state", "busy", "waiting", "")
     for node in found["nodes"]:
@@ -54,9 +51,33 @@ def status(found: Mapping[str, Any], load: Mapping[str, Any], assignment: Mappin
             size(sum(unit["state_bytes"] for unit in node["units"])),
             "" if busy is None else f"{busy:.0%}",
             str(node["waiting_steps"]),
-            "" if node["serving"] else "starting",
+            _activity(node),
         )
-    return Group(Text(head, style="bold"), strip(assignment), nodes)
+    problems = [Text(problem, style="red") for problem in found["problems"]]
+    return Group(Text(_head(found), style="bold"), *problems, strip(assignment), nodes)
+
+
+def _activity(node: Mapping[str, Any]) -> str:
+    """What a node does, if it takes long."""
+    step = node["step"]
+    if not node["serving"]:
+        return "starting"
+    if step is None or step["seconds"] < _LONG_STEP_SECONDS:
+        return ""
+    return f"batch {step['batch']} for {step['seconds']:.0f} s" + (", overdue" if step["overdue"] else "")
+
+
+def line(found: Mapping[str, Any], migrations: Sequence[Mapping[str, Any]]) -> str:
+    """A job and its migration under way or last, without colours and bars."""
+    return "; ".join([_head(found), *map(_described, migrations)])
+
+
+def _head(found: Mapping[str, Any]) -> str:
+    return (
+        f"{found['name']}: {found['state']}, batch {found['published_batch']:,} published, "
+        f"{found['batches_ahead']} ahead, {found['rows']:,} rows, {len(found['nodes'])} nodes, "
+        f"{found['losses']} lost so far"
+    )
 
 
 def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
@@ -76,21 +97,26 @@ def plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
             f"{max(plan['loads']):.3g}",
             f"{plan['cap']:.3g}",
             "" if later is None else size(later),
-            Text(plan["reason"]),
+            Text("; ".join(filter(None, (plan["reason"], plan["note"])))),
         )
     return shown
+
+
+def _described(found: Mapping[str, Any]) -> str:
+    progress = found["progress"]
+    waits = f"; waits for {'; '.join(progress['waiting_for'])}" if progress["overdue"] else ""
+    return (
+        f"migration {found['number']}: {found['nodes_before']} -> {found['nodes_after']} nodes, {progress['phase']}, "
+        f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
+        f"{size(progress['bytes'])}{waits}"
+    )
 
 
 def migration(found: Mapping[str, Any]) -> Table:
     progress = found["progress"]
     left = progress["seconds_left"]
-    line = (
-        f"migration {found['number']}: {found['nodes_before']} -> {found['nodes_after']} nodes, {progress['phase']}, "
-        f"{progress['tasks_done']} of {progress['tasks']} tasks, {size(progress['bytes_done'])} of "
-        f"{size(progress['bytes'])}" + ("" if left is None else f", {left:.1f} s left")
-    )
     shown = Table.grid()  # unlike a bar alone, it ends with its line
-    shown.add_row(Text(line))
+    shown.add_row(Text(_described(found) + ("" if left is None else f", {left:.1f} s left")))
     shown.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))
     return shown
 

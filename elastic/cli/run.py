@@ -6,12 +6,15 @@ import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from elastic.cli.connection import TOKEN, Connection, announced
 from elastic.cli.group import with_this_folder
+from elastic.cli.logs import log_shown
+from elastic.cli.run_arguments import job_arguments, source_options, spark_conf
 from elastic.cli.waiting import waiting
 from elastic.errors import ElasticError
 from migration import MigrationError
@@ -41,7 +44,7 @@ class Pair(click.ParamType[tuple[str, str]]):
             return value
         name, equals, text = str(value).partition("=")
         if not name or not equals:
-            self.fail(f"{value!r} is no name=value.", param, ctx)
+            self.fail(f"expected NAME=VALUE, got {name!r}.", param, ctx)
         return name, text
 
 
@@ -52,15 +55,25 @@ class Pair(click.ParamType[tuple[str, str]]):
 @click.option("--key", "keys", required=True, multiple=True, metavar="COLUMN", help="Repeatable.")
 @click.option("--source", default="text", show_default=True, help="A format of spark.readStream.")
 @click.option("--path", help="What to load, for sources that have a path.")
-@click.option("--option", "options", multiple=True, type=Pair(), help="An option of the source; repeatable.")
+@click.option(
+    "--option", "options", multiple=True, type=Pair(), help="An option of the source, or NAME=@FILE; repeatable."
+)
 @click.option("--schema", help="Of the source, as Spark's DDL: 'word string, n long'.")
 @click.option("--select", "columns", multiple=True, metavar="SQL", help="Columns made from the source's; repeatable.")
 @click.option("--nodes", default=4, show_default=True, type=click.IntRange(1))
 @click.option("--tasks", default=64, show_default=True, type=click.IntRange(1))
+@click.option("--event-time", metavar="COLUMN", help="The column with the time of each row.")
+@click.option("--watermark", metavar="DELAY", help="How late rows may be, as '10 seconds'; with --event-time.")
 @click.option("--trigger", default="500 milliseconds", show_default=True, help="Between two batches.")
 @click.option("--sink", default="store", show_default=True, help="As `elastic.run` takes it.")
 @click.option("--set", "settings", multiple=True, type=Pair(), help="A setting of the job; repeatable.")
+@click.option("--secret-file", type=click.Path(path_type=Path), help="A file with the secret; else ELASTIC_SECRET.")
+@click.option(
+    "--checkpoint", metavar="FOLDER", help="Where Spark keeps its offsets; needed unless the store is a folder."
+)
 @click.option("--master", help="A Spark master; local, with room to scale out, if not given.")
+@click.option("--conf", "conf", multiple=True, type=Pair(), help="A key of Spark's configuration; repeatable.")
+@click.option("--packages", metavar="MAVEN", help="Packages that Spark fetches, as group:artifact:version,...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where the API and the page listen.")
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0 is any free one.")
 @click.option("--api-token", envvar=TOKEN, help=f"Or {TOKEN}; made up if not given, needed beyond loopback.")
@@ -86,6 +99,7 @@ def command(
         with ExitStack() as stack:
             # Whoever asks it to end ends it as gently as Ctrl-C.
             stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.default_int_handler))
+            stack.enter_context(log_shown())
             found = made(operator)
             with waiting(f"starting Spark and {how['nodes']} nodes", quiet=as_json):
                 job = stack.enter_context(_job(found, name, store, keys, **how))
@@ -163,15 +177,23 @@ def _job(
     trigger: str,
     sink: str,
     settings: tuple[tuple[str, str], ...],
+    secret_file: Path | None,
+    event_time: str | None,
+    watermark: str | None,
+    checkpoint: str | None,
     master: str | None,
+    conf: tuple[tuple[str, str], ...],
+    packages: str | None,
 ) -> Any:
+    more = job_arguments(store, settings, secret_file, event_time, watermark, checkpoint)
+    read_options, configured = source_options(options), spark_conf(conf, packages)
     # Imported late: they bring Spark with them, and what is wrong with the arguments is told before.
     import elastic
     from elastic.runtime.session import cluster_session, local_session
 
-    spark = local_session(nodes) if master is None else cluster_session(master)
+    spark = local_session(nodes, conf=configured) if master is None else cluster_session(master, conf=configured)
     spark.sparkContext.setLogLevel("ERROR")
-    reader = spark.readStream.format(source).options(**dict(options))
+    reader = spark.readStream.format(source).options(**read_options)
     frame = (reader if schema is None else reader.schema(schema)).load(path)
     return elastic.run(
         frame.selectExpr(*columns) if columns else frame,
@@ -183,15 +205,5 @@ def _job(
         tasks=tasks,
         sink=sink,
         trigger={"processingTime": trigger},
-        **{setting: _number(value) for setting, value in settings},
+        **more,
     )
-
-
-def _number(text: str) -> Any:
-    """Settings are numbers or words."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

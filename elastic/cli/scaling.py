@@ -13,7 +13,7 @@ from elastic.cli import rendering
 from elastic.cli.client import Cancelled, Client, Failed, Refused
 from elastic.cli.completion import nodes_there
 from elastic.cli.connection import AS_JSON, Connection, reaching
-from elastic.cli.known import MODES, STRATEGIES, TAU, TRANSFERS
+from elastic.cli.known import MODES, RELAX, STRATEGIES, TAU, TRANSFERS
 from elastic.cli.waiting import is_watched, waiting
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -42,7 +42,12 @@ _WANTED = _options(
 )
 _BALANCE = _options(
     click.option("--tau", default=TAU, show_default=True, type=click.FloatRange(0), help="Allowed above the mean."),
-    click.option("--relax", is_flag=True, help="The smallest feasible cap, if nothing is balanced."),
+    click.option(
+        "--relax/--no-relax",
+        default=RELAX,
+        show_default=True,
+        help="Take the smallest feasible cap if nothing is balanced, or refuse the request.",
+    ),
     click.option("--value", metavar="TABLE", help="A value table in the job's store, for the strategy mtm."),
 )
 _MOVEMENT = _options(

@@ -2,7 +2,9 @@
 
 import json
 import math
+import sys
 import time
+from datetime import datetime
 from typing import Any
 
 import click
@@ -32,14 +34,16 @@ def status(connection: Connection, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for every look, as `status` does for one.")
 @reaching
 def watch(connection: Connection, every: float, seconds: float | None, as_json: bool) -> None:
-    """Look at a job again and again, until Ctrl-C."""
+    """Look at a job again and again, until Ctrl-C; into a file or a pipe, print a line for every change."""
     client = Client(connection)
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     try:
         if as_json:
             _print_looks(client, every, deadline)
-        else:
+        elif sys.stdout.isatty():
             _draw_looks(client, every, deadline)
+        else:
+            _print_changes(client, every, deadline)
     except KeyboardInterrupt:
         return
 
@@ -49,6 +53,19 @@ def _print_looks(client: Client, every: float, deadline: float) -> None:
     while time.monotonic() < deadline:
         time.sleep(every)
         click.echo(json.dumps(_facts(client)))
+
+
+def _print_changes(client: Client, every: float, deadline: float) -> None:
+    """A line with its time whenever something has changed, for files and pipes."""
+    printed = ""
+    while True:
+        line = rendering.line(client.get("status"), _newest(client))
+        if line != printed:
+            click.echo(f"{datetime.now().astimezone().isoformat(' ', 'seconds')} {line}")
+            printed = line
+        if time.monotonic() >= deadline:
+            return
+        time.sleep(every)
 
 
 def _draw_looks(client: Client, every: float, deadline: float) -> None:

@@ -4,7 +4,7 @@ Knows the cluster through one port (`Cluster`), and nothing of Spark.
 """
 
 from elastic.control.autoscale import POLICIES, Autoscaler, Autoscaling, Decision, Observation, Policy
-from elastic.control.cluster import Cluster, NodeCounters, TaskCounters, Vitals
+from elastic.control.cluster import Cluster, NodeCounters, NodeStep, TaskCounters, Vitals
 from elastic.control.journal import Journal, JournalPage
 from elastic.control.load import Load
 from elastic.control.migration import Migration, MigrationProgress
@@ -29,6 +29,7 @@ __all__ = [
     "MigrationProgress",
     "Monitor",
     "NodeCounters",
+    "NodeStep",
     "Observation",
     "Policy",
     "Repeating",

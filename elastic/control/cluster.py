@@ -25,6 +25,13 @@ class NodeCounters(NamedTuple):
     waiting_steps: int  # committed steps that it has not taken
 
 
+class NodeStep(NamedTuple):
+    """The step that a node is taking: which one, for how long, and whether that is far longer than usual."""
+
+    text: str
+    overdue: bool
+
+
 class Vitals(NamedTuple):
     """How a job is at one moment; nodes that are starting, lost or being restored are missing."""
 
@@ -48,18 +55,31 @@ class Cluster(Protocol):
         """How busy its nodes are, and how much waits for them."""
         ...
 
+    def steps(self) -> Mapping[str, NodeStep]:
+        """By node; nodes between two steps are missing."""
+        ...
+
+    def replace_node(self, node: str, why: str) -> None:
+        """End the process of a node that does not answer; another one takes its place and its tasks."""
+        ...
+
+    def check_room(self, nodes: int) -> None:
+        """Raise `TooFewSlots` if Spark cannot run that many nodes of this job at a time; changes nothing."""
+        ...
+
     def add_nodes(self, nodes: Sequence[str]) -> None:
         """Start nodes without tasks and wait for them; `NoRoom` if not all come up, and then none is there."""
         ...
 
     def remove_node(self, node: str) -> None:
-        """Let a node that has no tasks go."""
+        """Let a node that has no tasks go; `NodeInUse` if it has some."""
         ...
 
-    def moving(self, run: MigrationRun, transfer: str) -> AbstractContextManager[None]:
-        """Begin to move tasks as the run says; states on their way are protected until the end of the block.
+    def begin(self, run: MigrationRun, transfer: str) -> None:
+        """Begin to move tasks as the run says; returns when its first mini-migration is under way, or none may start.
 
-        `transfer` is how states go, one of `request.TRANSFERS`.
+        The states of a mini-migration are protected until it is done. `transfer` is how states go, one of
+        `request.TRANSFERS`.
         """
         ...
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from storage.errors import AlreadyExists
+from storage.stores.keys import name_segment
 from storage.stores.protocol import Store
 
 _RACES = 100
@@ -24,7 +25,7 @@ class Journal:
 
     def __init__(self, store: Store, job: str) -> None:
         self._store = store
-        self._folder = f"operators/{job}/journal/"
+        self._folder = f"operators/{name_segment(job)}/journal/"
         self._next: int | None = None
 
     def append(self, kind: str, **facts: Any) -> int:

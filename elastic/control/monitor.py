@@ -12,7 +12,16 @@ from migration import Workload
 
 WINDOW_SECONDS = 60.0  # long enough to even out single batches, short enough to follow an hour's change
 OBSERVE_SECONDS = 1.0  # two heartbeats of a node: more often there would be nothing new to see
+# Below this share of one core, over the window, the work of tasks is noise: a single batch decides what weighs most.
+NEGLIGIBLE_SHARE = 0.01
 _LEAST_STATE_BYTES = 1.0  # a task that was never measured still costs something to move
+
+
+class Measured(NamedTuple):
+    """A workload to plan with, and a note that says how it differs from what was measured; empty if it does not."""
+
+    workload: Workload
+    note: str = ""
 
 
 class _Increase(NamedTuple):
@@ -56,14 +65,22 @@ class Monitor:
             _forget_before(at - self._window, self._samples)
 
     def workload(self) -> Workload:
-        """Work in processing seconds of the window; equal for all tasks while nothing was measured."""
+        """Work in processing seconds of the window; equal for all tasks while what was measured is negligible."""
+        return self.measure().workload
+
+    def measure(self) -> Measured:
+        """Return the workload of the window, with equal work and a note if all tasks worked too little to compare."""
         with self._lock:
             work = [0.0] * self._tasks
             for increase in self._increases:
                 for task, seconds in increase.seconds.items():
                     work[task] += seconds
             state = [max(_LEAST_STATE_BYTES, float(self._size(task))) for task in range(self._tasks)]
-        return Workload(work if any(work) else [1.0] * self._tasks, state)
+        total = sum(work)
+        if total >= NEGLIGIBLE_SHARE * self._window:
+            return Measured(Workload(work, state))
+        note = f"equal work assumed: all tasks together worked {total:.2g} s in the last {self._window:g} s"
+        return Measured(Workload([1.0] * self._tasks, state), note)
 
     def load(self, seconds: float = WINDOW_SECONDS) -> Load:
         """Over the latest `seconds`, at most the window."""

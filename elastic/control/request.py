@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from elastic.errors import InvalidRequest
+from elastic.numbers import as_number, as_whole
 from migration import Ownership, Plan, Workload, plan
 
 MODES: Mapping[str, str] = {
@@ -35,7 +36,7 @@ class ScaleRequest:
     tasks_per_node: int | None = 2
     bytes_per_node: float | None = None
     transfer: str = "store"
-    relax: bool = False
+    relax: bool = True  # the default everywhere: a plan that cannot be balanced takes the smallest feasible cap
     knowledge: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,9 +46,12 @@ class ScaleRequest:
             if getattr(self, name) not in known:
                 raise InvalidRequest(f"there is no {name} {getattr(self, name)!r}. Use one of {', '.join(known)}.")
         for name in ("nodes", "add", "tasks_per_node", "bytes_per_node"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not value > 0):
-                raise InvalidRequest(f"{name}={value!r} cannot be. Give a number above zero.")
+            if (value := getattr(self, name)) is not None:
+                number = as_number(value) if name == "bytes_per_node" else as_whole(value)
+                if number is None or not number > 0:
+                    kind = "number" if name == "bytes_per_node" else "whole number"
+                    raise InvalidRequest(f"{name}={value!r} cannot be. Give a {kind} above zero.")
+                object.__setattr__(self, name, number)
 
     @classmethod
     def options(cls) -> list[str]:

@@ -2,15 +2,17 @@
 
 import logging
 import threading
+from collections.abc import Sequence, Set
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from elastic.control.cluster import Cluster
 from elastic.control.journal import Journal
 from elastic.control.migration import Migration
-from elastic.control.monitor import Monitor
+from elastic.control.monitor import Measured, Monitor
 from elastic.control.request import ScaleRequest
-from elastic.errors import MigrationRunning
+from elastic.errors import MigrationRunning, NodeInUse
 from migration import Plan, Workload
 from migration.live import MigrationRun
 from migration.schedule import mini_migrations
@@ -37,22 +39,20 @@ class Scaler:
 
     def workload(self) -> Workload:
         """Work and state of every task, as measured up to now."""
-        self._monitor.look(self._cluster)
-        return self._monitor.workload()
+        return self._measure().workload
 
     def plan(self, request: ScaleRequest) -> Plan:
         """What the request would do; changes nothing."""
-        return request.planned(self._cluster.assignment(), self.workload())
+        return self._plan(request)[0]
 
     def scale(self, request: ScaleRequest, *, queue: bool = False) -> Migration:
         """Begin; returns as soon as it has. A second request waits for the first with `queue`, else it is refused."""
         if not self._turn.acquire(blocking=queue):
             raise MigrationRunning
         try:
-            workload = self.workload()
-            made = request.planned(self._cluster.assignment(), workload)
+            made, workload = self._plan(request)
             run = MigrationRun(made.current, made.target, _minis(made, request))
-            migration = self._current = Migration(made, run, request.mode, request.transfer)
+            migration = self._current = Migration(made, run, request.mode, request.transfer, self._cluster.steps)
             thread = threading.Thread(target=self._carry_out, args=(migration, workload), name="migration", daemon=True)
             thread.start()
         except BaseException:
@@ -60,10 +60,26 @@ class Scaler:
             raise
         return migration
 
+    def _measure(self) -> Measured:
+        self._monitor.look(self._cluster)
+        return self._monitor.measure()
+
+    def _plan(self, request: ScaleRequest) -> tuple[Plan, Workload]:
+        """Return the plan, and the workload that it is made for.
+
+        Nodes that join start before others leave, so Spark needs room for all of them at once.
+        """
+        workload, note = self._measure()
+        made = replace(request.planned(self._cluster.assignment(), workload), note=note)
+        if made.joining:
+            self._cluster.check_room(len(made.current.nodes) + len(made.joining))
+        return made, workload
+
     def _carry_out(self, migration: Migration, workload: Workload) -> None:
         failure: Exception | None = None
         try:
             how = {"mode": migration.mode, "transfer": migration.transfer}
+            _log.info("migration begins: %s reason=%s", repr(migration), migration.plan.reason)
             self._journal.append("began", **how, plan=migration.plan.to_dict(), workload=workload.to_dict())
             self._migrate(migration)
             outcome = "cancelled" if migration.run.is_cancelled else "done"
@@ -76,6 +92,7 @@ class Scaler:
             _log.warning("the end of a migration (%s) was not written down: %s", outcome, error)
         self._turn.release()
         migration.end(outcome, failure)
+        _log.info("migration ended: %s seconds=%.2f", repr(migration), migration.progress().seconds)
 
     def _migrate(self, migration: Migration) -> None:
         made, run = migration.plan, migration.run
@@ -92,10 +109,19 @@ class Scaler:
                     self._move(migration)
         finally:
             migration.phase = "stopping nodes"
-            working = set(run.assignment.owners)
-            for node in (*made.leaving, *started):
+            self._remove_idle((*made.leaving, *started), set(run.assignment.owners))
+
+    def _remove_idle(self, nodes: Sequence[str], working: Set[str]) -> None:
+        """A node that cannot leave keeps no other one from leaving; after a migration that failed, it may own tasks."""
+        refused: NodeInUse | None = None
+        for node in nodes:
+            try:
                 if node not in working:
                     self._cluster.remove_node(node)
+            except NodeInUse as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     def _restart(self, migration: Migration) -> None:
         """Stopped nodes are lost sources: their tasks go where they should, from the states that were just saved.
@@ -110,7 +136,8 @@ class Scaler:
         if run.is_over:
             return
         migration.phase = "restarting"
-        with self._cluster.stopped(), self._cluster.moving(run, migration.transfer):
+        with self._cluster.stopped():
+            self._cluster.begin(run, migration.transfer)
             self._cluster.start_nodes()
             while not run.is_over:
                 self._cluster.wait(run, _LOOK_SECONDS)
@@ -120,17 +147,24 @@ class Scaler:
 
     def _move(self, migration: Migration) -> None:
         run = migration.run
-        with self._cluster.moving(run, migration.transfer):
-            while not run.is_over:
-                self._cluster.wait(run, _LOOK_SECONDS)
-                if not run.is_between or run.is_over:
-                    continue
-                if run.is_paused:
-                    migration.phase = "paused"
-                    migration.wait_for_resume(_LOOK_SECONDS)
-                else:
-                    migration.phase = "moving"
-                    self._cluster.go_on()
+        self._cluster.begin(run, migration.transfer)
+        while not run.is_over:
+            self._cluster.wait(run, _LOOK_SECONDS)
+            self._look_after(migration)
+            if not run.is_between or run.is_over:
+                continue
+            if run.is_paused:
+                migration.phase = "paused"
+                migration.wait_for_resume(_LOOK_SECONDS)
+            else:
+                migration.phase = "moving"
+                self._cluster.go_on()
+
+    def _look_after(self, migration: Migration) -> None:
+        """Tell of nodes that keep the migration waiting too long; one that was cancelled does not wait for them."""
+        for waiting in migration.tell_overdue():
+            if migration.run.is_cancelled:
+                self._cluster.replace_node(waiting.node, f"a cancelled migration waited for {waiting}")
 
     def _write_down(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
         progress = migration.progress()

@@ -1,14 +1,16 @@
 """The execution side: what a node does with an operator. Nothing of Spark, nothing of storage's objects."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 
 from elastic.errors import InvalidJob
 from elastic.operators.calls import BatchCalls, Calls, Step, UnitState
 from elastic.operators.combining import Combiner
+from elastic.operators.guarded import GuardedCalls, Trial
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.keyed_calls import KeyedCalls
 from elastic.operators.keys import canonical, needs_canonical
@@ -67,7 +69,7 @@ class StageRunner:
         self.name = name
         self.combiner = Combiner.of(self.operator, name)  # travels to those who send rows here
         self._schemas = _schemas(self.operator, input_schema, next_schema)
-        self._calls = self._calls_of(self.operator, skip=on_error == "skip")
+        self._calls: Calls = self._calls_of(self.operator, skip=on_error == "skip")
 
     @property
     def output_schema(self) -> pa.Schema | None:
@@ -135,6 +137,13 @@ class StageRunner:
 
     def state_rows(self, state: UnitState) -> pa.Table:
         return self.operator.state_rows(state.value)
+
+    def guarded(self, trial: Trial) -> Self:
+        """The same stage for rows that may kill the process: every call is tried first. See `GuardedCalls`."""
+        twin = copy.copy(self)
+        key = self.key if isinstance(self.operator, KeyedOperator) else None
+        twin._calls = GuardedCalls(self._calls, trial, key, self.capture, self.restore)  # noqa: SLF001 - its own
+        return twin
 
     @property
     def _has_odd_keys(self) -> bool:

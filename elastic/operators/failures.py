@@ -31,13 +31,18 @@ class Quarantine:
     """Rows that were set aside, and why."""
 
     def __init__(self) -> None:
-        self._rows: list[str] = []
-        self._errors: list[str] = []
+        self.rows: list[str] = []
+        self.errors: list[str] = []
 
     def add(self, rows: list[dict[str, object]], error: BaseException) -> None:
         text = told(error)
-        self._rows += map(as_json, rows)
-        self._errors += [text] * len(rows)
+        self.rows += map(as_json, rows)
+        self.errors += [text] * len(rows)
+
+    def extend(self, other: "Quarantine") -> None:
+        """Take over what another one holds."""
+        self.rows += other.rows
+        self.errors += other.errors
 
     def table(self) -> pa.Table | None:
-        return pa.table([self._rows, self._errors], schema=QUARANTINE) if self._rows else None
+        return pa.table([self.rows, self.errors], schema=QUARANTINE) if self.rows else None

@@ -51,7 +51,8 @@ class Outputs:
             return None
         schema = self._schemas[to]
         try:
-            tables = [as_table(part, schema) for part in parts]
+            # Rows to itself have the input's columns, which the operator did not choose and need not fill.
+            tables = [as_table(part, schema, complete=to != SELF) for part in parts]
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise InvalidOutput(self._operator, f"rows to {to}: {error}") from error
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)

@@ -43,8 +43,11 @@ def is_one_row(rows: Any) -> bool:
     return isinstance(rows, Mapping | tuple)
 
 
-def as_table(rows: Any, schema: pa.Schema) -> pa.Table:
-    """What an operator gave, in its declared schema; `ValueError` or `TypeError` says why that cannot be."""
+def as_table(rows: Any, schema: pa.Schema, *, complete: bool = False) -> pa.Table:
+    """What an operator gave, in its declared schema; `ValueError` or `TypeError` says why that cannot be.
+
+    With `complete`, a dict that lacks a column is refused; without it, the column is null.
+    """
     if is_one_row(rows):
         rows = [rows]
     if isinstance(rows, pa.RecordBatch):
@@ -54,7 +57,7 @@ def as_table(rows: Any, schema: pa.Schema) -> pa.Table:
     elif is_frame(rows):
         table = pa.Table.from_pandas(rows, preserve_index=False)
     elif isinstance(rows, list):
-        return _table_of_rows(rows, schema)
+        return _table_of_rows(rows, schema, complete)
     else:
         raise TypeError(f"a {type(rows).__name__} is not rows; tables, frames, lists of dicts or tuples are")
     if table.schema.equals(schema):
@@ -63,7 +66,7 @@ def as_table(rows: Any, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).replace_schema_metadata(schema.metadata).cast(schema)
 
 
-def _table_of_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
+def _table_of_rows(rows: Sequence[Any], schema: pa.Schema, complete: bool) -> pa.Table:
     names = schema.names
     known = set(names)
     columns: list[Iterable[Any]] = [[] for _ in names]
@@ -76,6 +79,9 @@ def _table_of_rows(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
         strange = next((row for row in rows if not row.keys() <= known), None)
         if strange is not None:
             raise ValueError(f"no column is declared for {sorted(set(strange) - known, key=str)}")
+        lacking = next((row for row in rows if len(row) < len(known)), None)
+        if complete and lacking is not None:
+            raise ValueError(f"a row has no {sorted(known - set(lacking))}; a null is written as None")
         columns = [[row.get(name) for row in rows] for name in names]
     else:
         raise TypeError("a list of rows must hold only dicts, or only tuples")

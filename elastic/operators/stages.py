@@ -6,7 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from elastic.errors import InvalidJob
+from elastic.errors import InvalidJob, NotAnOperator
 from elastic.operators.execution import StageRunner
 from elastic.operators.operator import Operator
 from elastic.operators.schemas import schema_of
@@ -43,6 +43,8 @@ def stages_of(pipeline: Operator | Stage | Sequence[Operator | Stage], key: str 
     stages: list[Stage] = []
     for item in given:
         stage = item if isinstance(item, Stage) else Stage(item)
+        if not isinstance(stage.operator, Operator):
+            raise NotAnOperator(stage.operator)
         name = stage.name or _unused(_name(stage.operator), {made.name for made in stages})
         if name in {made.name for made in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each a name of its own.")

@@ -8,6 +8,7 @@ ElasticError
 ├── UnknownStage      the job has no stage of that name, or none that can be meant
 ├── ForeignFolder     a folder for results holds somebody else's
 ├── OtherResults      a reader goes on with results that were started anew since
+├── MixedState        states of one stage have different shapes, and no table can hold them all
 └── SnapshotReplaced  the state was saved anew, and the old one collected, while it was being read
 """
 
@@ -88,6 +89,17 @@ class OtherResults(ElasticError):
         super().__init__(
             f"the reader stopped in results {expected} of job {name!r}, and the store now holds results {found}: the "
             "job was started anew. Start the reader with a new checkpoint."
+        )
+
+
+class MixedState(ElasticError):
+    """States of one stage have different shapes, and no table can hold them all."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"the states of the stage have no common columns: {why}. Give its operator a state_rows() whose columns "
+            "have the same types for every task, or ask for single keys with job.state()."
         )
 
 

@@ -127,4 +127,4 @@ class Follower:
             self.next_batch = gap[-1]
 
     def _has(self, batch: int) -> bool:
-        return self.next_batch is not None and batch < self.next_batch
+        return batch < 0 or (self.next_batch is not None and batch < self.next_batch)

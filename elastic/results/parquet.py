@@ -31,6 +31,8 @@ class ParquetSink:
     follows: ClassVar = True
 
     def __init__(self, folder: str | Store, **store_settings: Any) -> None:
+        if isinstance(folder, str) and folder.startswith("file:"):
+            store_settings = {"shared": True, **store_settings}  # readers are other programs: the umask lets them in
         self._store = storage.open(folder, **store_settings) if isinstance(folder, str) else folder
         self._results = ""
         self._marked = 0  # the first batch that the marker does not cover

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
-from elastic.errors import InvalidJob, UnknownColumn, UnsupportedKeyType
+from elastic.errors import InvalidJob, InvalidKey, UnknownColumn, UnsupportedKeyType
 from elastic.routing import xxh64
 
 SEED = 42  # Spark's
@@ -43,11 +43,28 @@ def scalar_hash(*values: Any, types: Sequence[pa.DataType] | None = None) -> int
     """The hash of one key given as Python values.
 
     `types` are those of the key columns. Without them integers are 64 bits and floats are doubles, as everywhere in
-    Python; a key column of 32 bits has other hashes. A struct is a tuple or a dict in the order of its fields. For a
-    lookup now and then: a tenth of a millisecond.
+    Python; a key column of 32 bits has other hashes. `InvalidKey` is raised for a value that is not of its type. A
+    struct is a tuple or a dict in the order of its fields. For a lookup now and then: a tenth of a millisecond.
     """
-    columns = [pa.array([value], kind) for value, kind in _flat(values, types or [None] * len(values))]
+    if types is not None and len(types) != len(values):
+        raise InvalidKey(f"{len(values)} values for {len(types)} columns")
+    try:
+        flat = list(_flat(values, types or [None] * len(values)))
+    except (TypeError, ValueError) as cause:
+        raise InvalidKey(f"{values!r} has another structure than {', '.join(map(str, types or ()))}") from cause
+    columns = [_column(value, kind) for value, kind in flat]
     return int(key_hash(columns)[0]) if columns else SEED
+
+
+def _column(value: Any, kind: pa.DataType | None) -> pa.Array:
+    """A column of one value; what Arrow would convert into another value is refused, since no such key is stored."""
+    try:
+        column = pa.array([value], kind)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as cause:
+        raise InvalidKey(f"{value!r} is not a {kind or 'value that can be a key'}") from cause
+    if kind is not None and not kinds.is_floating(kind) and column[0].as_py() != value:
+        raise InvalidKey(f"{value!r} is not a {kind}")
+    return column
 
 
 def task_of(hashes: npt.NDArray[np.int64], tasks: int) -> npt.NDArray[np.int64]:

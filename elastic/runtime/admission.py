@@ -2,27 +2,36 @@
 
 import re
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import cloudpickle
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from elastic.errors import (
+    InvalidEventTime,
     InvalidJob,
     InvalidSetting,
+    InvalidStore,
+    SparkConnect,
     SpeculationOn,
-    TooFewSlots,
+    UnknownColumn,
     UnserializableOperator,
     UnsupportedKeyType,
 )
+from elastic.numbers import as_whole
 from elastic.operators import Stage
 from elastic.operators.stages import runners_of
 from elastic.results import Description, StageDescription
+from elastic.runtime.access import StoreAccess
+from storage import Store
+from storage.errors import InvalidStorageInput
+from storage.stores.keys import name_segment
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_LOCAL = re.compile(r"local\[(\d+|\*)(?:,\d+)?\]")
-_LOCAL_CLUSTER = re.compile(r"local-cluster\[(\d+),(\d+),\d+\]")
+_LONGEST_NAME = 180  # as a segment of a key, in which a dot takes three characters
 
 
 def check_name(name: str) -> None:
@@ -30,42 +39,57 @@ def check_name(name: str) -> None:
         raise InvalidSetting(
             "name", name, "it must be letters, digits, '.', '_' and '-', at most 100, for it names files"
         )
+    if len(name_segment(name)) > _LONGEST_NAME:
+        raise InvalidSetting("name", name, "it has too many dots for a file name; use '-' or '_' instead")
 
 
-def check_counts(tasks: int, nodes: int) -> None:
+def check_counts(tasks: int, nodes: int) -> tuple[int, int]:
+    """Return both as Python's own numbers."""
     for name, value in (("tasks", tasks), ("nodes", nodes)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if (as_whole(value) or 0) < 1:
             raise InvalidSetting(name, value, "it must be a whole number from 1 on")
     if nodes > tasks:
         raise InvalidSetting("nodes", nodes, f"there are only {tasks} tasks, and a node without tasks has no work")
+    return int(tasks), int(nodes)
 
 
 def check_frame(frame: DataFrame) -> None:
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnect
+    if not isinstance(frame, DataFrame):
+        raise InvalidJob(f"df is a {type(frame).__name__}, not a DataFrame. Make a stream with spark.readStream.")
     if not frame.isStreaming:
         raise InvalidJob("the DataFrame is not a stream. Make it with spark.readStream.")
 
 
-def check_cluster(spark: SparkSession, nodes: int) -> None:
-    """Refuse what would hang: more nodes than Spark has task slots, with at least one left for the senders."""
+def check_event_time(frame: DataFrame, column: str | None, watermark_delay: str | None) -> None:
+    if column is None:
+        if watermark_delay is not None:
+            why = "a watermark follows event times, and event_time names no column for them"
+            raise InvalidSetting("watermark_delay", watermark_delay, why)
+        return
+    if column not in frame.columns:
+        raise UnknownColumn(column, frame.columns)
+    kind = frame.schema[column].dataType
+    if not isinstance(kind, TimestampType | TimestampNTZType):
+        raise InvalidEventTime(column, kind.simpleString())
+
+
+def open_store(access: StoreAccess) -> Store:
+    """Open the job's store; `InvalidStore` for a URL or settings that cannot be right."""
+    if urlsplit(access.url).scheme == "memory":
+        raise InvalidStore("memory: is in one process, and nodes run in others")
+    try:
+        return access.open()
+    except InvalidStorageInput as cause:
+        raise InvalidStore(str(cause)) from cause
+
+
+def check_cluster(spark: SparkSession) -> None:
+    """Refuse a configuration of Spark under which nodes cannot live."""
     conf = spark.sparkContext.getConf()
     if (conf.get("spark.speculation") or "false").lower() == "true":
         raise SpeculationOn
-    master = spark.sparkContext.master or ""
-    slots = _task_slots(master, spark)
-    if slots is not None and slots < nodes + 1:
-        raise TooFewSlots(nodes, slots, nodes + 1, master)
-
-
-def _task_slots(master: str, spark: SparkSession) -> int | None:
-    """How many tasks run at once; None where the cluster may grow."""
-    per_task = int(spark.sparkContext.getConf().get("spark.task.cpus") or 1)
-    if master == "local":
-        return 1
-    if match := _LOCAL.fullmatch(master):
-        return spark.sparkContext.defaultParallelism if match[1] == "*" else int(match[1])
-    if match := _LOCAL_CLUSTER.fullmatch(master):
-        return int(match[1]) * (int(match[2]) // per_task)
-    return None
 
 
 def is_local(master: str) -> bool:

@@ -9,6 +9,9 @@ PySpark itself imports Arrow after the fork, and why two libraries are told to s
 
 import gc
 import os
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 
 def preload() -> None:
@@ -28,8 +31,26 @@ def preload() -> None:
     gc.freeze()
 
 
+def ends_quietly(worker: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
+    """A worker that ends without a traceback when Spark has closed its connection.
+
+    Spark does so when a task is cancelled and when it stops: a worker that has something to say then finds the pipe
+    broken. That is a normal end, and PySpark would print a traceback for it.
+    """
+
+    @wraps(worker)
+    def work(sock: Any, authenticated: bool) -> int:
+        try:
+            return worker(sock, authenticated)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1
+
+    return work
+
+
 if __name__ == "__main__":
-    from pyspark.daemon import manager
+    import pyspark.daemon
 
     preload()
-    manager()
+    pyspark.daemon.worker = ends_quietly(pyspark.daemon.worker)  # type: ignore[assignment]
+    pyspark.daemon.manager()

@@ -2,11 +2,14 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,15 +27,25 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
 )
-from elastic.errors import AutoscalerRunning, ElasticError, MigrationFailed, StateUnavailable
+from elastic.errors import (
+    AutoscalerRunning,
+    ElasticError,
+    JobStopped,
+    MigrationFailed,
+    SinkFailed,
+    StateUnavailable,
+    StreamFailed,
+)
 from elastic.results import Description, Follower, MemorySink, ResultLog, Sink
 from elastic.routing import scalar_hash, slot_of, task_of_slot
-from elastic.runtime import admission
 from elastic.runtime.controller import Controller
 from elastic.runtime.controller.nodes import Nodes
 from elastic.runtime.intake.batches import Intake
 from elastic.runtime.job_cluster import JobCluster
+from elastic.runtime.sources.access import Access, Credentials
+from elastic.runtime.sources.state_source import StageState
 from elastic.runtime.status import JobStatus
+from elastic.runtime.stopping import Deadline, StopReport, finish_within
 from elastic.runtime.stream import Stream
 from elastic.runtime.ticks import Ticker
 from elastic.runtime.wire import PeerUnavailable, Refused
@@ -44,8 +57,11 @@ if TYPE_CHECKING:
     from migration import ValueFunction  # brings the planner with it
 
 _log = logging.getLogger(__name__)
-_DRAIN_SECONDS = 60.0  # a graceful stop waits that long for what was accepted
 _SETTLE_SECONDS = 10.0  # for the mini-migration under way; longer, and the next life does without it
+_QUERY_SECONDS = 15.0  # for Spark to interrupt the batch under way
+_THREAD_SECONDS = 5.0  # for threads that only observe
+_SINK_SECONDS = 30.0  # for a sink to take what is published
+_REMIND_SECONDS = 60.0  # between two lines that say what a job whose source has ended waits for
 _WATCH_SECONDS = 0.2
 
 
@@ -65,6 +81,7 @@ class Job:
         results: ResultLog | None,
         *,
         table: Callable[[str], "ValueFunction"],
+        check_room: Callable[[int], None],
         on_end: Callable[["Job"], None],
     ) -> None:
         self.name = name
@@ -78,7 +95,7 @@ class Job:
         self._sink = sink
         self._results = results
         self._journal = Journal(store, name)
-        self._cluster = cluster = JobCluster(controller, intake, self._stream)
+        self._cluster = cluster = JobCluster(controller, intake, self._stream, check_room)
         self._monitor = monitor = Monitor(pipeline.tasks)
         self._observing = Repeating(f"monitor-{name}", OBSERVE_SECONDS, lambda: monitor.look(cluster))
         ticker = Ticker(controller, nodes, intake)
@@ -89,6 +106,8 @@ class Job:
         self._on_end = on_end
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._report: StopReport | None = None
+        self._stop_seconds = intake.settings.stop_seconds
         stage = next((s.name for s in reversed(pipeline.stages) if s.output_schema is not None), None)
         self._follower: Follower | None = None
         if results is not None and stage is not None and sink.follows:
@@ -97,6 +116,10 @@ class Job:
 
     def start(self, checkpoint: str, trigger: Mapping[str, Any]) -> None:
         """Start the nodes, then the stream; called once, by `run`."""
+        began, nodes, batch = time.monotonic(), len(self._nodes.names), self._controller.newest_batch
+        verb = "starts" if batch < 0 else "resumes"
+        facts = (self.name, verb, nodes, self.pipeline.tasks, batch, self._store.url)
+        _log.info("job %s %s: nodes=%d tasks=%d batch=%d store=%s", *facts)
         try:
             self._controller.start()
             self._controller.wait_until_serving(self._intake.settings.node_start_seconds)
@@ -108,9 +131,10 @@ class Job:
             self._stream.start(checkpoint, trigger)
             self._ticking.start()
         except BaseException:
-            self._end()
+            self._end(Deadline(self._stop_seconds))
             raise
         threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True).start()
+        _log.info("job %s runs: nodes=%d seconds=%.1f", self.name, nodes, time.monotonic() - began)
 
     @property
     def stream(self) -> StreamingQuery:
@@ -118,11 +142,12 @@ class Job:
         return self._stream.query
 
     def status(self) -> JobStatus:
-        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows)
+        sink_error = None if self._follower is None else self._follower.error
+        return JobStatus.of(self.name, self._state(), self._controller.status(), self._intake.rows, sink_error)
 
     def batches(self) -> tuple[int, int]:
         """The newest batch that counts, and the newest whose results are visible: `status` without its cost."""
-        return self._controller.newest_batch, self._controller.applied_batch
+        return self._controller.newest_batch, self._controller.published_batch
 
     def results(self, stage: str | None = None) -> DataFrame:
         """What the job gives out, as a streaming DataFrame."""
@@ -152,19 +177,35 @@ class Job:
 
     def state_table(self, stage: str | None = None) -> DataFrame:
         """The state of all keys as of the newest snapshot, as a batch DataFrame; see `snapshot`."""
-        return self._frame.sparkSession.read.format("elastic-state").options(**self._source_options(stage)).load()
+        options = self._source_options(stage)
+        try:
+            return self._frame.sparkSession.read.format("elastic-state").options(**options).load()
+        except PySparkException:
+            # It comes from a process of Spark's, as text; here the same question raises the error itself.
+            own = Credentials(jobs={(self._store.url, self.name): self._intake.store})
+            StageState(Access.of(options, ("stage",), own), stage).columns()
+            raise
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; the newest batch that every saved state includes."""
         return self._controller.snapshot(seconds)
 
     def process_all_available(self) -> None:
-        """Until everything that the source has now is applied and its results are visible. For tests and demos."""
-        self._stream.process_all_available()
+        """Until everything that the source has now is applied and its results are visible. For tests and demos.
+
+        Raises `SinkFailed` if they cannot reach the sink.
+        """
+        try:
+            self._stream.process_all_available()
+        except StreamFailed:
+            self._controller.check()  # what a node raised ends the stream too, and is the reason
+            raise
         self._raise_failure()
         self._controller.wait_until_applied(self._controller.newest_batch)
         if self._follower is not None:
             self._follower.wait(self._controller.newest_batch)
+            if (error := self._follower.error) is not None:
+                raise SinkFailed(self.name, f"{type(error).__name__}: {error}") from error
 
     def scale(
         self,
@@ -178,7 +219,7 @@ class Job:
         tasks_per_node: int | None = 2,
         bytes_per_node: float | None = None,
         transfer: str = "store",
-        relax: bool = False,
+        relax: bool = ScaleRequest.relax,
         queue: bool = False,
         **knowledge: Any,
     ) -> Migration:
@@ -187,6 +228,8 @@ class Job:
         Returns when it has begun; see `Migration.wait`. A second request is refused while one is under way, or waits
         with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge` is what
         the strategy needs, as in `migration.plan`; `value` may also be the name of a value table in the job's store.
+        If no assignment is balanced, the plan takes the smallest feasible cap and says so; `relax=False` raises
+        `Infeasible` instead. `TooFewSlots` is raised if Spark has no room for the nodes; nothing was started then.
         See `plan` for a dry run.
         """
         request = ScaleRequest(
@@ -235,7 +278,7 @@ class Job:
         asked = Autoscaling.of(
             self.pipeline.tasks, policy=policy, ceiling=ceiling, floor=floor, recommend_only=recommend_only, **how
         )
-        admission.check_cluster(self._frame.sparkSession, ceiling)
+        self._cluster.check_room(asked.ceiling)
         return self.begin_autoscaling(asked)
 
     def begin_autoscaling(self, asked: Autoscaling) -> Autoscaler:
@@ -266,6 +309,11 @@ class Job:
         """Which node owns which tasks, as committed last."""
         return self._cluster.assignment()
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes hold a task slot, or are about to."""
+        return max(len(self.assignment().nodes), self._nodes.count)
+
     def journal(self) -> list[dict[str, Any]]:
         """What was decided about this job, in all its lives, oldest first."""
         with self._open_journal() as journal:
@@ -286,20 +334,33 @@ class Job:
         self._raise_failure()
         return ended
 
-    def stop(self, *, drain: bool = True) -> None:
+    def stop(self, *, drain: bool = True, timeout_seconds: float | None = None) -> StopReport:
         """Stop the stream, let nodes finish what was accepted, save the state, end the nodes.
 
-        Without `drain` it stops at once; the next life repeats what was not saved.
+        Returns within `timeout_seconds`, by default the setting `stop_seconds`, whatever hangs: an operator, the store,
+        a sink or Spark. The report says what was left undone, and every such thing is logged as a warning; the next
+        run repeats it. Without `drain` nothing is waited for but the end of the nodes. A second call returns at once.
         """
-        if self._autoscaler is not None:
-            self._autoscaler.stop()
-        self._ticking.stop()
-        if drain:
-            self._settle_migration()
-        self._stream.stop()
-        if drain and self._controller.error is None and not self._ended.is_set():
-            self._settle()
-        self._end()
+        drained_by, deadline = Deadline.of_stop(self._stop_seconds if timeout_seconds is None else timeout_seconds)
+        if self._ended.is_set():
+            return self._report or self._reported(deadline, [])
+        finish_within(deadline.left(_WATCH_SECONDS), self._note_failure, "looking at Spark's query")
+        finish_within(deadline.left(_THREAD_SECONDS), self._ticking.stop, "stopping the ticks")
+        with self._stream.ending():
+            self._controller.stop_ingest(abandon=not drain)
+            unfinished = self._settle_migration(drained_by) if drain else []
+            unfinished += self._stop_stream(drained_by.left(_QUERY_SECONDS))
+            if drain and self._controller.error is None and not self._ended.is_set():
+                unfinished += self._settle(drained_by)
+            unfinished += self._end(deadline)
+        for left_undone in unfinished:
+            _log.warning("%s stopped before it was done. %s", self.name, left_undone)
+        self._report = self._report or self._reported(deadline, unfinished)
+        return self._report
+
+    def __repr__(self) -> str:
+        nodes, batch = len(self._cluster.assignment().nodes), self._controller.newest_batch
+        return f"Job({self.name!r}, {self._state()}, nodes={nodes}, batch={batch}, rows={self._intake.rows})"
 
     def __enter__(self) -> "Job":
         return self
@@ -324,45 +385,118 @@ class Job:
     def _source_options(self, stage: str | None) -> dict[str, str]:
         return {"store": self._store.url, "name": self.name, **({"stage": stage} if stage else {})}
 
-    def _settle_migration(self) -> None:
+    def _reported(self, deadline: Deadline, unfinished: list[str]) -> StopReport:
+        status = self._controller.status()
+        batches = (status["last_batch"], status["published_batch"], status["saved_batch"])
+        return StopReport(deadline.passed_seconds, *batches, tuple(unfinished))
+
+    def _settle_migration(self, deadline: Deadline) -> list[str]:
         """Whoever stops a job need not know that its autoscaler began one: what has moved counts, the rest stays."""
+        if (autoscaler := self._autoscaler) is not None:
+            finish_within(deadline.left(_THREAD_SECONDS), autoscaler.stop, "stopping the autoscaler")
         migration = self._scaler.current
-        if migration is not None and not migration.is_over:
-            migration.cancel()
-            with suppress(MigrationFailed):
-                migration.wait(_SETTLE_SECONDS)
+        if migration is None or migration.is_over:
+            return []
+        migration.cancel()
+        with suppress(MigrationFailed):
+            if not migration.wait(deadline.left(_SETTLE_SECONDS)):
+                return ["The mini-migration under way did not finish; its tasks stay where they were committed last."]
+        return []
 
-    def _settle(self) -> None:
+    def _stop_stream(self, seconds: float) -> list[str]:
+        if finish_within(seconds, self._stream.stop, "stopping Spark's query"):
+            return []
+        return [f"Spark's query did not stop within {seconds:.0f} s; the next run gets its batch again."]
+
+    def _settle(self, deadline: Deadline) -> list[str]:
+        """Let nodes apply what is committed, and save all state."""
         try:
-            self._controller.wait_until_applied(self._controller.newest_batch, _DRAIN_SECONDS)
-            self._controller.snapshot(_DRAIN_SECONDS)
+            self._controller.wait_until_applied(self._controller.newest_batch, deadline.left())
+            self._controller.snapshot(deadline.left())
         except (TimeoutError, ElasticError) as error:
-            _log.warning("%s stops with steps or states unsaved; its next life repeats them: %s", self.name, error)
+            return [f"{error} {self._behind()}"]
+        return []
 
-    def _end(self) -> None:
+    def _behind(self) -> str:
+        found = self.status()
+        waiting = ", ".join(f"{node.name} ({node.waiting_steps})" for node in found.nodes if node.waiting_steps)
+        return (
+            f"Batch {found.last_batch} is committed, batch {found.published_batch} published, "
+            f"batch {found.saved_batch} saved. Nodes with pending steps: {waiting or 'none that reported it'}."
+        )
+
+    def _end(self, deadline: Deadline) -> list[str]:
+        """End all that runs; what did not end in time. The job has ended then in any case."""
         with self._lock:
             if self._ended.is_set():
-                return
-            self._ticking.stop()
-            self._observing.stop()
-            if self._autoscaler is not None:
-                self._autoscaler.stop()
-            self._controller.close()
-            if self._follower is not None:
-                self._follower.stop()
-            self._store.close()
+                return []
+            unfinished: list[str] = []
+            finish_within(deadline.left(_THREAD_SECONDS), self._ticking.stop, "stopping the ticks")
+            finish_within(deadline.left(_THREAD_SECONDS), self._observing.stop, "stopping the monitor")
+            if (autoscaler := self._autoscaler) is not None:
+                finish_within(deadline.left(_THREAD_SECONDS), autoscaler.stop, "stopping the autoscaler")
+            left = deadline.left()
+            close = partial(self._controller.close, 0.7 * left)  # the sink and the store come after it
+            if not finish_within(0.8 * left, lambda: unfinished.extend(close()), "ending the nodes"):
+                unfinished.append(
+                    f"The nodes did not end within {left:.0f} s; they end by themselves when they miss the driver."
+                )
+            unfinished += self._stop_follower(deadline.left(_SINK_SECONDS))
+            finish_within(deadline.left(_THREAD_SECONDS), self._store.close, "closing the store")
             self._ended.set()
+        _log.info(
+            "job %s %s: batch=%d rows=%d", self.name, self._state(), self._controller.newest_batch, self._intake.rows
+        )
         self._on_end(self)
+        return unfinished
+
+    def _stop_follower(self, seconds: float) -> list[str]:
+        follower = self._follower
+        if follower is None or follower.stop(timeout_seconds=seconds):
+            return []
+        return [f"The sink has not taken batch {follower.next_batch} and those after it; the next run delivers them."]
 
     def _watch(self) -> None:
         """Ends the job when its stream ends or its controller fails."""
         while not self._ended.wait(_WATCH_SECONDS):
-            if self._controller.error is not None:
-                self._stream.stop()
-                self._end()
-            elif (error := self._stream.failure) is not None:
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - else nobody would ever end the job
                 self._controller.fail(error)
-                self._end()
+
+    def _note_failure(self) -> None:
+        if self._controller.error is None and (error := self._stream.failure) is not None:
+            self._controller.fail(error)
+
+    def _look(self) -> None:
+        self._note_failure()
+        if self._controller.error is not None:
+            deadline = Deadline(self._stop_seconds)
+            with self._stream.ending():
+                self._controller.stop_ingest(abandon=True)
+                self._stop_stream(deadline.left(_QUERY_SECONDS))
+                self._end(deadline)
+        elif self._stream.has_ended:
+            self._finish()
+
+    def _finish(self) -> None:
+        """The source has no more batches: when all are applied, delivered and saved, the job ends."""
+        newest = self._controller.newest_batch
+        try:
+            self._controller.wait_until_applied(newest, _REMIND_SECONDS)
+            self._wait_for_sink(newest)
+            self._controller.snapshot(_REMIND_SECONDS)
+        except JobStopped:
+            return  # somebody else ended it
+        except TimeoutError as error:
+            _log.warning("the source of %s has ended, the job not yet: %s", self.name, error)
+        else:
+            self.stop()
+
+    def _wait_for_sink(self, batch: int) -> None:
+        follower = self._follower
+        if follower is not None and not follower.wait(batch, _REMIND_SECONDS) and follower.error is None:
+            raise TimeoutError(f"timed out after {_REMIND_SECONDS:g} s waiting for the sink to take batch {batch}.")
 
     def _raise_failure(self) -> None:
         if self._controller.error is not None:

@@ -1,14 +1,15 @@
 """A running job as the control plane sees it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from elastic.control import NodeCounters, TaskCounters, Vitals
+from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
 from elastic.routing import IntervalRouting
 from elastic.routing.slots import task_of_slot
 from elastic.runtime.controller import Controller
 from elastic.runtime.intake.batches import Intake
+from elastic.runtime.status import StepStatus
 from elastic.runtime.stream import Stream
 from migration import Ownership
 from migration.live import MigrationRun
@@ -17,10 +18,13 @@ from migration.live import MigrationRun
 class JobCluster:
     """`elastic.control.Cluster` over the controller, the intake and the stream of a job."""
 
-    def __init__(self, controller: Controller, intake: Intake, stream: Stream) -> None:
+    def __init__(
+        self, controller: Controller, intake: Intake, stream: Stream, check_room: Callable[[int], None]
+    ) -> None:
         self._controller = controller
         self._intake = intake
         self._stream = stream
+        self._check_room = check_room
 
     def assignment(self) -> Ownership:
         routing = self._controller.committed_routing()
@@ -51,17 +55,28 @@ class JobCluster:
         }
         return Vitals(nodes, status["batches_ahead"], self._intake.settings.max_batches_ahead)
 
+    def steps(self) -> dict[str, NodeStep]:
+        found = {}
+        for name, node in self._controller.status()["nodes"].items():
+            if node.get("step") is not None:
+                step = StepStatus.of(node["step"])
+                found[name] = NodeStep(str(step), step.overdue)
+        return found
+
+    def replace_node(self, node: str, why: str) -> None:
+        self._controller.replace_node(node, why)
+
+    def check_room(self, nodes: int) -> None:
+        self._check_room(nodes)
+
     def add_nodes(self, nodes: Sequence[str]) -> None:
         self._controller.add_nodes(nodes, self._intake.settings.node_start_seconds)
 
     def remove_node(self, node: str) -> None:
         self._controller.remove_node(node)
 
-    @contextmanager
-    def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
-        with self._controller.manifests.leases.open("migration") as lease:
-            self._controller.begin_migration(run, lease.id, direct=transfer == "direct")
-            yield
+    def begin(self, run: MigrationRun, transfer: str) -> None:
+        self._controller.begin_migration(run, direct=transfer == "direct")
 
     def wait(self, run: MigrationRun, seconds: float) -> bool:
         try:

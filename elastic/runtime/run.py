@@ -4,13 +4,14 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from elastic.control import Autoscaling
@@ -31,7 +32,8 @@ from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.pipeline import emitting, runners
 from elastic.runtime.protocol import Coordinator
 from elastic.runtime.restart import find_published, recover_manifest
-from elastic.runtime.sources import register
+from elastic.runtime.slots import check_slots
+from elastic.runtime.sources.registration import register_job
 from elastic.runtime.wire import wire_token
 from elastic.secret import application_secret
 from elastic.settings import Settings
@@ -57,7 +59,7 @@ def run(
     sink: str | Sink = "store",
     trigger: Mapping[str, Any] | None = None,
     event_time: str | None = None,
-    watermark_delay: str = "0 seconds",
+    watermark_delay: str | None = None,
     checkpoint: str | None = None,
     store_settings: Mapping[str, Any] | None = None,
     autoscale: Mapping[str, Any] | None = None,
@@ -71,22 +73,30 @@ def run(
     by default beside the state in a file store. `autoscale` is what `Job.autoscale` takes, `{"ceiling": 8}`; without it
     the number of nodes stays as it is until somebody changes it. `settings` are those of `elastic.settings.Settings`.
     """
+    admission.check_frame(df)
     spark = df.sparkSession
     admission.check_name(name)
-    admission.check_counts(tasks, nodes)
-    admission.check_frame(df)
+    tasks, nodes = admission.check_counts(tasks, nodes)
+    admission.check_event_time(df, event_time, watermark_delay)
     resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
-    delay_ms = _milliseconds(watermark_delay)
+    delay_ms = 0 if watermark_delay is None else _milliseconds(watermark_delay)
     pipeline = admission.describe(df, stages_of(operator, key), tasks)
     autoscaling = None if autoscale is None else Autoscaling.of(tasks, **autoscale)
-    admission.check_cluster(spark, nodes if autoscaling is None else max(nodes, autoscaling.ceiling))
-    location = checkpoint or _beside(store, name)
+    admission.check_cluster(spark)
     access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
-    with _starting:
-        _refuse_second(store, name)
-        opened_sink = sink if not isinstance(sink, str) else open_sink(sink)
-        job = _start(df, name, pipeline, nodes, resolved, access, opened_sink, event_time, delay_ms)
-        _running[store, name] = job
+    opened = admission.open_store(access)
+    try:
+        location = checkpoint or _beside(store, name)
+        check_room = partial(_check_room, spark.sparkContext, resolved, (store, name))
+        check_room(nodes if autoscaling is None else max(nodes, autoscaling.ceiling), starting=True)
+        with _starting:
+            _refuse_second(store, name)
+            to = sink if not isinstance(sink, str) else open_sink(sink)
+            job = _start(df, name, pipeline, nodes, resolved, access, opened, to, event_time, delay_ms, check_room)
+            _running[store, name] = job
+    except BaseException:
+        opened.close()
+        raise
     job.start(location, trigger or {})
     if autoscaling is not None:
         job.begin_autoscaling(autoscaling)
@@ -100,12 +110,14 @@ def _start(
     nodes: int,
     settings: Settings,
     access: StoreAccess,
+    opened: Store,
     sink: Sink,
     event_time: str | None,
     delay_ms: int,
+    check_room: Callable[[int], None],
 ) -> Job:
     spark = df.sparkSession
-    opened, secret = access.open(), access.secret
+    secret = access.secret
     manifests = Manifests(opened, secret, name)
     manifest = recover_manifest(manifests, name, pipeline, event_time, nodes)
     routing = replace(routing_from_json(manifest.assignment), epoch=manifest.epoch)  # type: ignore[type-var]
@@ -113,9 +125,11 @@ def _start(
     results = ResultLog(opened, secret, name, compression=settings.compression) if sink.logs else None
     published = find_published(manifest, results, name)
     names = list(routing.assignment.nodes)  # type: ignore[attr-defined]
-    admission.check_cluster(spark, len(names))  # it goes on with those that it had, however many were asked for
+    check_room(len(names))  # it goes on with those that it had, however many were asked for
     stages = runners(pipeline, settings.on_error)
-    coordinator = Coordinator(manifest, routing, published, emitting(stages), names)
+    coordinator = Coordinator(
+        manifest, routing, published, emitting(stages), names, skips_poison=settings.on_error == "skip"
+    )
     local = admission.is_local(spark.sparkContext.master or "")
     host = settings.host or ("127.0.0.1" if local else str(spark.conf.get("spark.driver.host")))
     token = wire_token(secret, secrets.token_hex(16))
@@ -155,7 +169,7 @@ def _start(
         event_time,
         delay_ms,
     )
-    register(spark, secret)
+    register_job(spark, name, access)
     return Job(
         name,
         df,
@@ -167,6 +181,7 @@ def _start(
         sink,
         results,
         table=partial(_table, opened, secret),
+        check_room=check_room,
         on_end=_forget,
     )
 
@@ -201,7 +216,16 @@ def _refuse_second(store: str, name: str) -> None:
         raise NameTaken(name)
 
 
+def _check_room(
+    context: SparkContext, settings: Settings, place: tuple[str, str], nodes: int, *, starting: bool = False
+) -> None:
+    """Count the nodes of the other jobs of this process too: they hold slots of the same Spark application."""
+    others = sum(job.node_count for other, job in list(_running.items()) if other != place)
+    wait_seconds = settings.node_start_seconds if starting else 0.0
+    check_slots(context, nodes, settings, other_nodes=others, wait_seconds=wait_seconds)
+
+
 def _forget(job: Job) -> None:
-    with _starting:
-        for place in [place for place, running in _running.items() if running is job]:
-            del _running[place]
+    """Without the lock: a stop must not wait while another job starts."""
+    for place in [place for place, running in list(_running.items()) if running is job]:
+        _running.pop(place, None)

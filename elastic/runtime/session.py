@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from elastic.errors import ExposedSecret
+
 # Spark's own default writes checkpoints through a slow path; this one is as safe on a local disk and 60 ms faster.
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _SENDERS = 4  # task slots beside the nodes
@@ -18,10 +20,13 @@ _ALWAYS = {
 }
 
 
-def local_session(nodes: int = 4, *, spare_nodes: int = 4, **options: str) -> SparkSession:
+def local_session(
+    nodes: int = 4, *, spare_nodes: int = 4, conf: Mapping[str, str] | None = None, **options: str
+) -> SparkSession:
     """Spark inside this process, on loopback only, with slots for `nodes` and `spare_nodes` to scale out to.
 
-    `options` are Spark's own, with underscores for dots: `spark_sql_shuffle_partitions="2"`.
+    `conf` is Spark's configuration by its keys; `options` are the same with underscores for dots:
+    `spark_sql_shuffle_partitions="2"`.
     """
     # Spark starts its Python processes by this name; without it they would be another Python than this one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -32,20 +37,25 @@ def local_session(nodes: int = 4, *, spare_nodes: int = 4, **options: str) -> Sp
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
     }
-    return _session(f"local[{nodes + spare_nodes + _SENDERS}]", loopback, options)
+    return _session(f"local[{nodes + spare_nodes + _SENDERS}]", {**loopback, **(conf or {}), **_dotted(options)})
 
 
-def cluster_session(master: str, **options: str) -> SparkSession:
+def cluster_session(master: str, *, conf: Mapping[str, str] | None = None, **options: str) -> SparkSession:
     """Spark at `master`; nodes find a warm Python there, if the executors have this package."""
-    return _session(master, {}, options)
+    return _session(master, {**(conf or {}), **_dotted(options)})
 
 
-def _session(master: str, defaults: Mapping[str, str], options: Mapping[str, str]) -> SparkSession:
+def _dotted(options: Mapping[str, str]) -> dict[str, str]:
+    return {key.replace("_", "."): value for key, value in options.items()}
+
+
+def _session(master: str, conf: Mapping[str, str]) -> SparkSession:
+    if "spark.elastic.secret" in conf:
+        # PySpark starts the JVM with all of this on its command line.
+        raise ExposedSecret("Spark's configuration", "spark.elastic.secret", "Set ELASTIC_SECRET instead.")
     builder = SparkSession.builder.master(master).appName("spark-elastic")
-    for name, value in {**_ALWAYS, **defaults}.items():
+    for name, value in {**_ALWAYS, **conf}.items():
         builder = builder.config(name, value)
-    for key, value in options.items():
-        builder = builder.config(key.replace("_", "."), value)
     interrupted = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():

@@ -47,7 +47,7 @@ def prove(
     for number, (change, expected) in enumerate(zip(changes, _mined(audit, len(changes), processes), strict=True)):
         audit.compare(change, number, expected)
         told(number + 1)
-    applied = job.status().applied_batch + 1
+    applied = job.status().published_batch + 1
     if applied != len(changes):
         audit.wrong.append(f"{applied} batches were applied, {len(changes)} reported")
     expected_counts = _counts(audit, len(changes))

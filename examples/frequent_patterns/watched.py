@@ -59,8 +59,8 @@ class WatchedJob:
         while not self._changes.empty():
             self.audit.look(self._changes.get())
         status = self.job.status()
-        if self.audit.batches != status.applied_batch + 1:
-            self.audit.wrong.append(f"{status.applied_batch + 1} batches were applied, {self.audit.batches} reported")
+        if self.audit.batches != status.published_batch + 1:
+            self.audit.wrong.append(f"{status.published_batch + 1} batches were applied, {self.audit.batches} reported")
         saved = {row["pattern"]: row["texts"] for row in self.job.state_table(REPORTER).collect()}
         if saved != self._board.last.patterns:
             self.audit.wrong.append(f"the saved state differs: {difference(saved, self._board.last.patterns)}")

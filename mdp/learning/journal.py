@@ -11,6 +11,7 @@ import storage
 from mdp.errors import InvalidLog
 from mdp.learning.node_counts import NodeCounts
 from migration import Workload
+from storage.stores.keys import name_segment
 from storage.stores.protocol import Entry, Store
 
 _AT_ONCE = 8  # requests: records are small, and a distant store takes its time for each
@@ -58,7 +59,7 @@ def newest_workload(url: str, job: str, **store_settings: Any) -> Workload:
     """Work and state of every task, as measured when the latest migration of a job began."""
     store = storage.open(url, **store_settings)
     try:
-        for entry in sorted(store.list(f"operators/{job}/journal/"), reverse=True):
+        for entry in sorted(store.list(_folder(job)), reverse=True):
             record = _record(store, entry.key)
             if "workload" in record:
                 return Workload.from_dict(record["workload"])
@@ -69,7 +70,7 @@ def newest_workload(url: str, job: str, **store_settings: Any) -> Workload:
 
 def migrations_done(store: Store, job: str) -> Iterator[Done]:
     """In the order in which they ended."""
-    folder = f"operators/{job}/journal/"
+    folder = _folder(job)
 
     def read(entry: Entry) -> Mapping[str, Any]:
         return _record(store, entry.key)
@@ -80,6 +81,10 @@ def migrations_done(store: Store, job: str) -> Iterator[Done]:
                 done = _done(record, store, folder)
                 if done.nodes_before != done.nodes_after or record.get("tasks_moved"):
                     yield done
+
+
+def _folder(job: str) -> str:
+    return f"operators/{name_segment(job)}/journal/"
 
 
 def _record(store: Store, key: str) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ def learn(
     are migrations at the same number, which is right for a list of migrations. Rows never seen are a prior made of
     their neighbours, and `smoothing` is how many observations that prior counts in the other rows.
     """
-    checked_range(low, high)
+    low, high = checked_range(low, high)
     checked_amount("smoothing", smoothing)
     given = counts if isinstance(counts, NodeCounts) else NodeCounts(counts)
     return matrix_of(transitions(given, repeats), low, high, smoothing, origin)
@@ -53,7 +53,7 @@ def learn_hourly(
 
     An hour has few observations a row, so the overall matrix counts as `shrinkage` observations in each of its rows.
     """
-    checked_range(low, high)
+    low, high = checked_range(low, high)
     for name, value in (("smoothing", smoothing), ("shrinkage", shrinkage), ("least_observations", least_observations)):
         checked_amount(name, value)
     if counts.times is None:
@@ -90,7 +90,7 @@ def matrix_of(
         **found.origin,
         "low": low,
         "high": high,
-        "smoothing": smoothing,
+        "smoothing": float(smoothing),
         "prior": PRIOR,
         "observations": int(seen.sum()),
         "never_seen": [low + row for row, count in enumerate(seen.sum(axis=1)) if not count],
@@ -117,7 +117,7 @@ def hourly_of(
         seen = found.table(low, high, hour)
         if not seen.any() or seen.sum() < least_observations:
             return None
-        facts = {"hour": hour, "shrinkage": shrinkage, "prior": "the matrix of all hours"}
+        facts = {"hour": hour, "shrinkage": float(shrinkage), "prior": "the matrix of all hours"}
         return TransitionMatrix(overall.nodes, smoothed(seen, overall.probabilities, shrinkage), seen, facts)
 
     return HourlyMatrices(overall, [of_hour(hour) for hour in range(HOURS)])

@@ -1,6 +1,7 @@
 """How a log becomes a matrix: every choice there is, checked before a log is read."""
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -65,7 +66,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", tuple(self.quantiles))
-        checked_range(self.low, self.high)
+        for name, value in zip(("low", "high"), checked_range(self.low, self.high), strict=True):
+            object.__setattr__(self, name, value)
         for name, known in _CHOICES.items():
             checked_choice(name, getattr(self, name), known)
         if self.combine is not None:
@@ -105,12 +107,15 @@ class Recipe:
         return Recipe(**{**asdict(self), "window_seconds": window_seconds, "combine": combine})
 
 
-def checked_range(low: int | None, high: int | None) -> None:
-    """Both or none; at least two counts, because one alone has no transitions."""
+def checked_range(low: int | None, high: int | None) -> tuple[int | None, int | None]:
+    """Both or none, as Python's own numbers; at least two counts, because one alone has no transitions."""
     if (low is None) != (high is None):
         raise InvalidRecipe("half a range of node counts was given. Give both low and high.")
-    if low is not None and high is not None and not 1 <= low < high:
+    if low is None or high is None:
+        return None, None
+    if not (hasattr(low, "__index__") and hasattr(high, "__index__") and 1 <= low < high):
         raise InvalidRecipe(f"the range {low} to {high} has no two node counts. Give 1 <= low < high.")
+    return operator.index(low), operator.index(high)
 
 
 def checked_choice(name: str, value: object, known: Mapping[str, str]) -> None:

@@ -27,7 +27,8 @@ class Scaling:
     most: float
 
     def __post_init__(self) -> None:
-        checked_range(self.low, self.high)
+        for name, value in zip(("low", "high"), checked_range(self.low, self.high), strict=True):
+            object.__setattr__(self, name, value)
         if not self.least < self.most:
             raise InvalidLog(
                 f"no load is above {self.most:g} or below {self.least:g}, so there is nothing to scale. "

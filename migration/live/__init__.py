@@ -14,12 +14,13 @@ from migration.live.messages import (
     StateInstalled,
     StateReleased,
 )
-from migration.live.run import MigrationRun, Progress
+from migration.live.run import Awaited, MigrationRun, Progress
 from migration.live.table import TABLE, Event, Phase, next_phase
 
 __all__ = [
     "TABLE",
     "AssignmentCommitted",
+    "Awaited",
     "CommitAssignment",
     "Event",
     "ForgetState",

@@ -1,7 +1,9 @@
 """A migration: mini-migrations one after the other, each a set of hand-overs that end together."""
 
+import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -44,6 +46,14 @@ class Progress(NamedTuple):
     direct_bytes: int
 
 
+class Awaited(NamedTuple):
+    """A node that has to release or install these tasks."""
+
+    node: str
+    action: str
+    tasks: tuple[int, ...]
+
+
 @dataclass
 class _Ongoing:
     """One hand-over of the mini-migration under way."""
@@ -58,18 +68,37 @@ class _Ongoing:
         return self.phase in (Phase.INSTALLING, Phase.RESTORING)
 
 
-class MigrationRun:
-    """One migration from its start to its end. `handle` never blocks; calls must not overlap.
+class _View(NamedTuple):
+    """What other threads see of a run."""
 
-    A pause, or a cancellation, takes effect between two mini-migrations: what has begun is brought to its end.
+    under_way: tuple[HandOver, ...]
+    is_paused: bool
+    is_cancelled: bool
+    is_committing: bool
+    progress: Progress
+
+    @property
+    def is_over(self) -> bool:
+        done = self.progress.mini_migrations_done == self.progress.mini_migrations
+        return not self.under_way and (self.is_cancelled or done)
+
+
+class MigrationRun:
+    """One migration from its start to its end. No method blocks.
+
+    The run never starts a mini-migration by itself: `go_on` does, when what it needs is there. A pause, or a
+    cancellation, takes effect between two mini-migrations: what has begun is brought to its end.
+
+    One thread calls `go_on` and `handle`; any thread may pause, resume and cancel the run and read its properties.
+    Writers hold a lock and publish one frozen view when they are done, so a reader never sees half a transition.
     """
 
     def __init__(self, current: Ownership, target: Ownership, mini_migrations: Iterable[Sequence[Move]]) -> None:
         self.assignment = current
         self.target = target
         self.story: list[str] = []
-        self.is_paused = False
-        self.is_cancelled = False
+        self._is_paused = False
+        self._is_cancelled = False
         self._waiting = [_hand_overs(moves) for moves in mini_migrations if moves]
         self._total = len(self._waiting)
         everything = [hand_over for mini in self._waiting for hand_over in mini]
@@ -87,51 +116,96 @@ class MigrationRun:
             AssignmentCommitted: self._committed,
             NodeLost: self._lost,
         }
+        self._writing = threading.Lock()
+        self._view = self._new_view()
 
     @property
     def is_over(self) -> bool:
-        return not self._ongoing and (self.is_cancelled or not self._waiting)
+        return self._view.is_over
+
+    @property
+    def is_paused(self) -> bool:
+        return self._view.is_paused
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._view.is_cancelled
 
     @property
     def is_between(self) -> bool:
         """Whether no mini-migration is under way."""
-        return not self._ongoing
+        return not self._view.under_way
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether `go_on` would start a mini-migration now."""
+        view = self._view
+        return not (view.under_way or view.is_paused or view.is_over)
 
     @property
     def under_way(self) -> tuple[HandOver, ...]:
         """The hand-overs of the mini-migration under way."""
-        return tuple(ongoing.hand_over for ongoing in self._ongoing)
+        return self._view.under_way
+
+    @property
+    def waiting_for(self) -> tuple[Awaited, ...]:
+        """Which nodes have to do what before the mini-migration under way can end."""
+        found = []
+        for ongoing in tuple(self._ongoing):
+            hand_over = ongoing.hand_over
+            if ongoing.phase is Phase.RELEASING:
+                found.append(Awaited(hand_over.source, "release", hand_over.tasks))
+            elif ongoing.is_waiting:
+                found.append(Awaited(hand_over.target, "install", tuple(sorted(ongoing.left))))
+        return tuple(found)
 
     @property
     def is_committing(self) -> bool:
         """Whether an assignment may be committed any moment: too late to go back."""
-        return self._commit_asked
+        return self._view.is_committing
 
-    def start(self) -> list[Command]:
-        return self._next_mini_migration()
+    def progress(self) -> Progress:
+        return self._view.progress
 
     def pause(self) -> None:
-        self.is_paused = True
+        with self._change():
+            self._is_paused = True
 
     def unpause(self) -> None:
-        """A pause that has not taken effect yet does not; one that has ends with `go_on`."""
-        self.is_paused = False
+        """Undo a pause. The next mini-migration starts with `go_on`."""
+        with self._change():
+            self._is_paused = False
 
     def go_on(self) -> list[Command]:
-        """With the next mini-migration, unless one is under way, or somebody paused again meanwhile."""
-        return [] if self._ongoing else self._next_mini_migration()
+        """Start the next mini-migration, unless one is under way, the run is paused or cancelled, or none is left."""
+        with self._change():
+            return [] if self._ongoing else self._next_mini_migration()
 
     def cancel(self) -> None:
         """What has not begun is left out; the assignment is then that of what was done."""
-        self.is_cancelled = True
+        with self._change():
+            self._is_cancelled = True
 
     def handle(self, event: LiveEvent) -> list[Command]:
         """What to do now that this happened; what concerns none of the hand-overs under way is nothing new."""
-        decided = self._handlers[type(event)](event)
-        self.story.append(f"{event} -> {', '.join(map(str, decided)) or 'nothing'}")
-        return decided
+        with self._change():
+            decided = self._handlers[type(event)](event)
+            self.story.append(f"{event} -> {', '.join(map(str, decided)) or 'nothing'}")
+            return decided
 
-    def progress(self) -> Progress:
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        with self._writing:
+            try:
+                yield
+            finally:
+                self._view = self._new_view()
+
+    def _new_view(self) -> _View:
+        under_way = tuple(ongoing.hand_over for ongoing in self._ongoing)
+        return _View(under_way, self._is_paused, self._is_cancelled, self._commit_asked, self._new_progress())
+
+    def _new_progress(self) -> Progress:
         done = self._total - len(self._waiting) - bool(self._ongoing)
         return Progress(
             done,
@@ -145,7 +219,7 @@ class MigrationRun:
         )
 
     def _next_mini_migration(self) -> list[Command]:
-        if self.is_paused or self.is_cancelled or not self._waiting:
+        if self._is_paused or self._is_cancelled or not self._waiting:
             return []
         self._ongoing = [_Ongoing(hand_over, left=set(hand_over.tasks)) for hand_over in self._waiting.pop(0)]
         return [command for ongoing in self._ongoing for command in self._step(ongoing, Event.STARTED)]
@@ -172,7 +246,9 @@ class MigrationRun:
             ongoing.left.difference_update(event.tasks)
             if not ongoing.left:
                 decided += self._step(ongoing, Event.STATE_INSTALLED)
-        return [*decided, *self._commit_if_installed(), *self._end_if_done()]
+        decided += self._commit_if_installed()
+        self._end_if_done()
+        return decided
 
     def _commit_if_installed(self) -> list[Command]:
         installed = all(ongoing.phase is Phase.INSTALLED for ongoing in self._ongoing)
@@ -202,15 +278,15 @@ class MigrationRun:
         self.assignment = self._after()
         self._commit_asked = False
         decided = [command for ongoing in self._ongoing for command in self._step(ongoing, Event.ASSIGNMENT_COMMITTED)]
-        return [*decided, *self._end_if_done()]
+        self._end_if_done()
+        return decided
 
-    def _end_if_done(self) -> list[Command]:
+    def _end_if_done(self) -> None:
         if not self._ongoing or any(ongoing.phase is not Phase.DONE for ongoing in self._ongoing):
-            return []
+            return
         self._tasks_done += sum(len(ongoing.hand_over.tasks) for ongoing in self._ongoing)
         self._size_done += sum(ongoing.hand_over.size for ongoing in self._ongoing)
         self._ongoing = []
-        return self._next_mini_migration()
 
     def _lost(self, event: NodeLost) -> list[Command]:
         decided: list[Command] = []

@@ -58,17 +58,18 @@ class Assignment(Ownership):
         """From the number of tasks of every node, left to right, as the papers write partitions."""
         boundaries = [0]
         for length in lengths:
-            boundaries.append(boundaries[-1] + length)
-        names = nodes if nodes is not None else [f"node-{index}" for index in range(1, len(lengths) + 1)]
+            boundaries.append(boundaries[-1] + _own_number(length))
+        names = nodes if nodes is not None else [f"node-{number}" for number in range(1, len(lengths) + 1)]
         return cls(tuple(names), tuple(boundaries))
 
     @classmethod
     def even(cls, tasks: int, nodes: int | Sequence[str]) -> Self:
         """Interval lengths that differ by at most one; a count makes nodes named node-1, node-2, ..."""
-        if isinstance(nodes, int):
-            nodes = [f"node-{index}" for index in range(1, nodes + 1)]
+        if hasattr(nodes, "__index__"):
+            nodes = [f"node-{number}" for number in range(1, index(nodes) + 1)]
         names = checked_names(nodes)
-        return cls(names, tuple(tasks * index // len(names) for index in range(len(names) + 1)))
+        count = _own_number(tasks)
+        return cls(names, tuple(count * number // len(names) for number in range(len(names) + 1)))
 
     @property
     def tasks(self) -> int:
@@ -126,3 +127,8 @@ class Assignment(Ownership):
     @classmethod
     def from_json(cls, text: str) -> Self:
         return cls.from_dict(parsed(text, InvalidAssignment))
+
+
+def _own_number(value: int) -> int:
+    """NumPy's whole numbers as Python's, whose sums do not overflow; the invariant refuses what is none."""
+    return index(value) if hasattr(value, "__index__") else value

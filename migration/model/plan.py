@@ -31,7 +31,8 @@ class Plan:
 
     `cost` is the state that travels, `cap` the most work a node may carry (`relaxed` if that is above what
     `tau` asked for, with `reason` saying why), `loads` the work of `target.nodes` in their order and
-    `future_cost` the discounted cost a value function foresees after this plan (None without one).
+    `future_cost` the discounted cost a value function foresees after this plan (None without one). `note` is what the
+    caller adds about the question, such as an assumption about the workload.
     """
 
     strategy: str
@@ -46,6 +47,7 @@ class Plan:
     relaxed: bool = False
     reason: str = ""
     future_cost: float | None = None
+    note: str = ""
 
     @classmethod
     def between(cls, current: Ownership, target: Ownership, workload: Workload, **decision: Any) -> Self:
@@ -107,6 +109,7 @@ class Plan:
             "relaxed": self.relaxed,
             "reason": self.reason,
             "future_cost": self.future_cost,
+            "note": self.note,
         }
 
     @classmethod
@@ -130,6 +133,7 @@ class Plan:
                 relaxed=bool(document["relaxed"]),
                 reason=str(document["reason"]),
                 future_cost=None if future is None else float(future),
+                note=str(document.get("note", "")),  # plans written before there were notes have none
             )
         except (KeyError, TypeError, ValueError) as cause:
             if isinstance(cause, InvalidInput):

@@ -31,8 +31,7 @@ def _summary(plan: "Plan") -> list[str]:
     ]
     if plan.future_cost is not None:
         lines.append(f"foresees {_amount(plan.future_cost)} of discounted state moves afterwards")
-    if plan.reason:
-        lines.append(plan.reason)
+    lines.extend(text for text in (plan.reason, plan.note) if text)
     return lines
 
 

@@ -1,6 +1,7 @@
 """What state belongs to: the unit that is saved, moved and restored as a whole."""
 
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Self
 
 from storage.errors import InvalidStorageInput
@@ -19,6 +20,8 @@ class Unit:
     keys: str = ""
 
     def __post_init__(self) -> None:
+        if type(self.task) is not int and not isinstance(self.task, bool) and hasattr(self.task, "__index__"):
+            object.__setattr__(self, "task", index(self.task))  # NumPy's, which JSON cannot write
         if not isinstance(self.task, int) or isinstance(self.task, bool) or self.task < 0:
             raise InvalidStorageInput(f"{self.task!r} is not the number of a task. Give a whole number from 0 on.")
 

@@ -2,6 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
@@ -132,6 +135,76 @@ def test_a_migration_is_paused_resumed_and_cancelled(page: Page, job: PaperJob) 
     page.until("cancelled", lambda: page.text("phase") == "cancelled")
     assert not page.element("cancel").is_enabled()
     assert migration.phase == "cancelled"
+
+
+def test_a_paused_migration_says_so_instead_of_a_time_left(page: Page, job: PaperJob) -> None:
+    page.open("How state moves")
+    page.fill("tasks-per-node", "1")
+    job.cluster.go.clear()
+    scale_to(page, 8, page.server.token)
+    page.until("a migration", lambda: page.text("phase") == "moving")
+    page.element("pause").click()
+    page.until("pausing", lambda: page.text("phase") == "pausing")
+    job.cluster.go.set()
+    page.until("paused", lambda: page.text("phase") == "paused")
+    assert page.text("migration").startswith("Migration 1: 4 → 8 nodes  ssm, progressive, by store")
+    assert "time leftpaused" in page.text("migration")
+    page.element("resume").click()
+    page.until("the end", lambda: page.text("phase") == "done")
+    assert "time leftover" in page.text("migration")
+
+
+def test_every_migration_in_the_chart_has_a_name(page: Page, job: PaperJob) -> None:
+    for number, nodes in enumerate((5, 4, 6, None), start=1):
+        migration = job.rebalance(relax=True, strategy="even") if nodes is None else job.scale(nodes, relax=True)
+        assert migration.wait(10)
+        shown = f"Migration {number}:"
+        page.until(shown, partial(shown_first, page, shown))
+    find = "return [...document.querySelectorAll('#response text.name')].map((name) => name.textContent)"
+    names = page.until("four names", lambda: len(found := page.run(find)) == 4 and found)
+    assert sorted(names) == ["4 → 5 nodes", "4 → 6 nodes", "5 → 4 nodes", "rebalance 6 nodes"]
+    titles = page.run(
+        "return [...document.querySelectorAll('#response .band title')].map((title) => title.textContent)"
+    )
+    assert "Migration 1: 4 → 5 nodes, ssm, progressive, done" in titles
+    measure = "(name) => name.getBoundingClientRect().toJSON()"
+    boxes = page.run(f"return [...document.querySelectorAll('#response text.name')].map({measure})")
+    assert not [(a, b) for a in boxes for b in boxes if a is not b and overlap(a, b)]
+
+
+def shown_first(page: Page, text: str) -> bool:
+    return page.text("migration").startswith(text)
+
+
+def overlap(a: dict[str, float], b: dict[str, float]) -> bool:
+    across = a["left"] < b["right"] and b["left"] < a["right"]
+    return across and a["top"] + 2 < b["bottom"] and b["top"] + 2 < a["bottom"]
+
+
+def test_nodes_are_in_the_order_of_their_names(browser: Chrome) -> None:
+    with elastic.api.serve(PaperJob(tasks=24, nodes=12)) as server:
+        page = Page(browser, server)
+        named = page.until("nodes", lambda: page.run("return [...document.querySelectorAll('#nodes .swatch')]"))
+        assert [name.text for name in named] == [f"node-{number}" for number in range(1, 13)]
+        assert re.findall(r"node-\d+", page.text("legend")) == [f"node-{number}" for number in range(1, 13)]
+
+
+class QuietJob(PaperJob):
+    """No batch ever comes."""
+
+    def _batch(self) -> int:
+        return -1
+
+    @property
+    def stream(self) -> Any:
+        return SimpleNamespace(lastProgress=None)
+
+
+def test_an_empty_apply_lag_is_explained(browser: Chrome) -> None:
+    with elastic.api.serve(QuietJob()) as server:
+        page = Page(browser, server)
+        page.until("why", lambda: re.search("apply lag.no batch yet", page.text("figures")))
+        page.until("why", lambda: "No batch was applied lately" in page.text("response"))
 
 
 def test_the_story_of_a_migration_can_be_read(page: Page) -> None:

@@ -148,7 +148,7 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
             event="status",
             state=status.state,
             last_batch=status.last_batch,
-            applied_batch=status.applied_batch,
+            published_batch=status.published_batch,
             saved_batch=status.saved_batch,
             serving=sum(node.serving for node in status.nodes),
             losses=status.losses,
@@ -161,8 +161,8 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
         if reader is not None:
             reader.look()
         if last is None and finish.told.is_set():
-            last = status.applied_batch + settings.batches
-        if last is not None and status.applied_batch >= last:
+            last = status.published_batch + settings.batches
+        if last is not None and status.published_batch >= last:
             return
 
 

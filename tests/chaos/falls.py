@@ -39,10 +39,12 @@ class MortalRun(MigrationRun):
     planned: ClassVar[tuple[tuple[str, str], ...]] = ()  # (step, victim)
     pids: ClassVar[Callable[[], dict[str, int]]] = dict
 
-    def start(self) -> list[Any]:
-        commands = super().start()
-        self._fallen = False
-        self._fall(RELEASING, commands)
+    _fallen = False
+
+    def go_on(self) -> list[Any]:
+        commands = super().go_on()
+        if commands:
+            self._fall(RELEASING, commands)
         return commands
 
     def handle(self, event: Any) -> list[Any]:

@@ -46,8 +46,8 @@ class Life:
         self._listener.start()
 
     @property
-    def applied_batch(self) -> int:
-        return int(self.status.get("applied_batch", -1))
+    def published_batch(self) -> int:
+        return int(self.status.get("published_batch", -1))
 
     @property
     def nodes(self) -> dict[str, int]:

@@ -78,16 +78,16 @@ class Run:
 
     def start(self) -> None:
         """A life of the driver; returns when it has taken a batch more than the one before."""
-        before = self.life.applied_batch if self._lives else -1
+        before = self.life.published_batch if self._lives else -1
         self._begin_life()
         self._through_falls(lambda: self.wait_for_batch(before + 1))
 
     def wait_for_batch(self, batch: int) -> None:
-        self.life.wait_for(lambda: self.life.applied_batch >= batch, self._deadline)
+        self.life.wait_for(lambda: self.life.published_batch >= batch, self._deadline)
 
     def wait_for_batches(self, batches: int) -> None:
         """Until that many more are applied."""
-        self.wait_for_batch(self.life.applied_batch + batches)
+        self.wait_for_batch(self.life.published_batch + batches)
 
     def wait_for_deaths(self, deaths: Deaths) -> None:
         """Until all that were planned have happened."""
@@ -172,11 +172,11 @@ class Run:
 
     def expect_progress(self, seconds: float) -> None:
         """Two more batches are applied in time, and the job says that it is running."""
-        self.expect_progress_beyond(self.life.applied_batch + 1, seconds)
+        self.expect_progress_beyond(self.life.published_batch + 1, seconds)
 
     def expect_progress_beyond(self, batch: int, seconds: float) -> None:
         began = time.monotonic()
-        self.life.wait_for(lambda: self.life.applied_batch > batch, min(began + seconds, self._deadline))
+        self.life.wait_for(lambda: self.life.published_batch > batch, min(began + seconds, self._deadline))
         self.outcome.progress_seconds = max(self.outcome.progress_seconds, time.monotonic() - began)
         self.expect(self.life.status["state"] == "running", f"a job that works says: {self.life.status['state']}")
 

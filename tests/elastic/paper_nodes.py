@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Sequence
 
-from elastic.errors import NoRoom
+from elastic.control import NodeStep
+from elastic.errors import NoRoom, TooFewSlots
 from migration import Assignment, Ownership
 from migration.live import (
     AssignmentCommitted,
@@ -24,11 +25,27 @@ class PaperNodes:
         self.current: Ownership = Assignment.even(tasks=tasks, nodes=nodes)
         self.nodes = set(self.current.nodes)
         self.room_for = room_for
+        self.slots: int | None = None  # where they can be counted
         self.go = threading.Event()
         self.go.set()
+        self.busy: dict[str, NodeStep] = {}
+        self.replaced: list[str] = []
 
     def assignment(self) -> Ownership:
         return self.current
+
+    def steps(self) -> dict[str, NodeStep]:
+        return self.busy
+
+    def replace_node(self, node: str, why: str) -> None:
+        """Whatever it was busy with is over."""
+        self.replaced.append(f"{node}: {why}")
+        self.busy.pop(node, None)
+        self.go.set()
+
+    def check_room(self, nodes: int) -> None:
+        if self.slots is not None and nodes + 1 > self.slots:
+            raise TooFewSlots(nodes, self.slots, nodes + 1, f"local[{self.slots}]")
 
     def add_nodes(self, nodes: Sequence[str]) -> None:
         if len(self.nodes) + len(nodes) > self.room_for:

@@ -50,7 +50,8 @@ def job_of(batches: int, *, lost: int = 0) -> Any:
     kept = [*rows[lost:], {"pattern": "long gone", "texts": 0}]
     table = SimpleNamespace(collect=lambda: kept)
     return SimpleNamespace(
-        status=lambda: SimpleNamespace(applied_batch=batches - 1), state_table=lambda stage: {"detector": table}[stage]
+        status=lambda: SimpleNamespace(published_batch=batches - 1),
+        state_table=lambda stage: {"detector": table}[stage],
     )
 
 

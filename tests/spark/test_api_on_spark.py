@@ -232,7 +232,7 @@ def test_after_all_that_every_row_was_counted_once_and_a_job_that_has_ended_is_t
     assert_exact(job)
     assert {record["kind"] for record in client.told("jobs/counts/journal")["records"]} == {"began", "ended"}
     status = client.told("jobs/counts/status")
-    assert (status["state"], status["applied_batch"]) == ("stopped", status["last_batch"])
+    assert (status["state"], status["published_batch"]) == ("stopped", status["last_batch"])
     assert client.told("jobs")[0]["state"] == "stopped"
     assert client.told("jobs/counts/assignment") == owned
     snapshot = until(lambda: now if (now := client.told("jobs/counts/snapshot"))["state"] == "stopped" else None)

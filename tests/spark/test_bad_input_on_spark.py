@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import elastic
 from elastic import errors
 from elastic.operators import Context, CountByKey, Operator, State
-from elastic.runtime import admission
+from elastic.results.errors import MixedState
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
@@ -29,6 +30,17 @@ class Locked(CountByKey):
 
 class NewerCount(CountByKey):
     version = "2"
+
+
+class Shapeless(Operator):
+    """Has a text as the state of one key, and a list as that of others."""
+
+    def initial_state(self) -> dict[str, Any]:
+        return {}
+
+    def handle_batch(self, rows: Any, state: State, _context: Context) -> None:
+        for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
+            state.value[key] = "x" * 500 if value == 0 else [value]
 
 
 class Picky(Operator):
@@ -65,7 +77,14 @@ def test_a_job_that_cannot_be_right_is_refused_before_it_starts(
     refused(errors.InvalidSetting, feed, store, nodes=0)
     refused(errors.InvalidSetting, feed, store, nodes=9)
     refused(errors.InvalidSetting, feed, store, name="../escape")
-    refused(errors.InvalidSetting, feed, store, watermark_delay="soon")
+    refused(errors.InvalidSetting, feed, store, event_time="ts", watermark_delay="soon")
+    refused(errors.InvalidSetting, feed, store, watermark_delay="10 seconds")
+    assert "'time'" in str(refused(errors.UnknownColumn, feed, store, event_time="time"))
+    assert "bigint" in str(refused(errors.InvalidEventTime, feed, store, event_time="value"))
+    refused(errors.NotAnOperator, feed, store, operator=CountByKey)
+    for url in ("words", "hdfs://name/words", "memory:"):
+        with pytest.raises(errors.InvalidStore):
+            elastic.run(feed.frame(), key="key", operator=CountByKey(), name="counts", store=url)
     refused(errors.InvalidSetting, feed, store, sink="somewhere")
     refused(errors.TooFewSlots, feed, store, nodes=12, tasks=64)
     batch = spark.createDataFrame([("a", 1)], "key string, value long")
@@ -102,14 +121,11 @@ def test_an_incompatible_restart_is_refused_and_changes_nothing(feed: Feed, tmp_
         assert job.state("a") == 1
 
 
-def test_a_job_that_was_scaled_out_is_refused_at_once_where_its_nodes_have_no_room(
-    feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_was_scaled_out_is_refused_at_once_where_its_nodes_have_no_room(feed: Feed, tmp_path: Path) -> None:
     with start(feed.frame(), tmp_path / "store") as job:
         job.scale(4).wait()
-    monkeypatch.setattr(admission, "_task_slots", lambda *_: 4)
     with pytest.raises(errors.TooFewSlots) as caught:
-        start(feed.frame(), tmp_path / "store", nodes=2)
+        start(feed.frame(), tmp_path / "store", nodes=2, task_slots=4)
     assert (caught.value.nodes, caught.value.slots) == (4, 4)
 
 
@@ -162,6 +178,45 @@ def test_a_row_that_is_too_large_stops_the_job_and_is_taken_with_a_higher_limit(
     with start(feed.frame(), tmp_path / "store") as job:
         job.process_all_available()
         assert job.state("b" * 50_000) == 1
+
+
+def test_a_poison_record_stops_the_job_with_one_line_wherever_one_asks(feed: Feed, tmp_path: Path) -> None:
+    poisoned = "if(value = 13, raise_error('poison'), key) AS key"
+    feed.send({"key": "a", "value": 13})
+    for place, ask in enumerate(("process_all_available", "await_termination")):
+        job = start(feed.frame().selectExpr(poisoned, "value"), tmp_path / str(place))
+        with pytest.raises(errors.StreamFailed, match="poison") as caught:
+            getattr(job, ask)()
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
+        job.stop()
+        with pytest.raises(errors.StreamFailed):
+            job.await_termination(60)
+        assert job.status().state == "failed"
+
+
+def test_a_failed_batch_is_known_after_a_stop_that_comes_first(feed: Feed, tmp_path: Path) -> None:
+    feed.send_keys("a", None)
+    job = start(feed.frame(), tmp_path / "store")
+    with pytest.raises(errors.NullKey):
+        job.process_all_available()
+    job.stop()
+    assert job.status().state == "failed"
+    with pytest.raises(errors.NullKey):
+        job.await_termination(60)
+
+
+def test_questions_about_state_that_have_no_answer_are_refused_by_type(feed: Feed, tmp_path: Path) -> None:
+    feed.send(*({"key": str(number), "value": number} for number in range(16)))
+    with start(feed.frame(), tmp_path / "store", operator=Shapeless(), sink="none") as job:
+        job.process_all_available()
+        for key in (5, b"5", ("5", "6"), None.__class__):
+            with pytest.raises(errors.InvalidKey):
+                job.state(key)
+        assert job.state("4") == [4]
+        job.snapshot()
+        with pytest.raises(MixedState):
+            job.state_table()
 
 
 def test_an_operator_that_raises_stops_the_job_and_nothing_is_lost(feed: Feed, tmp_path: Path) -> None:

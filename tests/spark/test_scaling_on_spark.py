@@ -26,7 +26,7 @@ ROWS, KEYS = 5_000, 400
 
 
 def wait_for_batch(job: elastic.Job, batch: int) -> None:
-    while job.status().applied_batch < batch:
+    while job.status().published_batch < batch:
         job.await_termination(0.1)
 
 
@@ -37,7 +37,7 @@ def test_a_job_scales_out_and_in_while_rows_arrive_and_counts_are_exact(spark: S
         dry = job.plan(4)
         assert set(dry.target.nodes) == {"node-1", "node-2", "node-3", "node-4"}
         for how in ({"nodes": 4}, {"remove": ["node-1"]}, {"add": 1, "mode": "live"}, {"nodes": 2, "mode": "suspend"}):
-            before = job.status().applied_batch
+            before = job.status().published_batch
             migration = job.scale(**how, relax=True)
             assert migration.wait(120)
             assert migration.progress().tasks_done == len(migration.plan.moves)
@@ -112,12 +112,12 @@ def scaled(spark: SparkSession, store: Path, *requests: dict[str, Any]) -> tuple
     with start(rows, store, tasks=16, snapshot_seconds=1.0, operator=InOrder()) as job:
         queries = [job.stream]
         for request in requests:
-            wait_for_batch(job, job.status().applied_batch + 2)
+            wait_for_batch(job, job.status().published_batch + 2)
             migration = job.scale(**request, relax=True)
             assert migration.wait(120)
             assert migration.progress().tasks_done == len(migration.plan.moves)
             assert {node.name for node in job.status().nodes if node.serving} == set(migration.plan.target.nodes)
-            wait_for_batch(job, job.status().applied_batch + 2)
+            wait_for_batch(job, job.status().published_batch + 2)
             queries.append(job.stream)
         ended = [record for record in job.journal() if record["kind"] == "ended"]
     assert len({query.id for query in queries}) == 1

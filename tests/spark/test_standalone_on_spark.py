@@ -27,7 +27,7 @@ builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.
 spark = builder.config("spark.python.daemon.module", daemon).config("spark.cores.max", "4").getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).load().selectExpr("value % 10 AS key")
 with elastic.run(rows, key="key", operator=CountByKey(), name="cluster", nodes=2, tasks=8, store=store) as job:
-    while job.status().applied_batch < 2:
+    while job.status().published_batch < 2:
         job.await_termination(0.2)
 status = job.status()
 counts = {row["key"]: row["count"] for row in job.state_table().collect()}

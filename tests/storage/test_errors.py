@@ -19,6 +19,7 @@ EXAMPLES = [
     errors.StoreTimeout(*PLACE),
     errors.StoreRefused(*PLACE, "Correct the credentials."),
     errors.StoreFull(*PLACE, "Make room."),
+    errors.FolderNotOwned("file:///folder", "ada", "root"),
     errors.BadObject("a/key", "strange", "Look at it."),
     errors.DamagedObject("a/key", "truncated", "Restore it."),
     errors.ForeignObject("a/key", "signed by others", "Check the secret."),

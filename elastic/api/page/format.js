@@ -20,6 +20,10 @@ export const count = (value) => {
 
 export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
+// What a migration does, as its label.
+export const change = ({ nodes_before: before, nodes_after: after }) =>
+  before === after ? `rebalance ${plural(after, "node")}` : `${before} → ${after} nodes`;
+
 export const seconds = (value) => {
   if (value === null || value === undefined) return "–";
   if (value < 1) return `${Math.round(value * 1000)} ms`;

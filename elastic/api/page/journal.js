@@ -2,20 +2,21 @@
 
 import { get } from "./api.js";
 import { byId, html } from "./dom.js";
-import { bytes, day, plural, seconds, share } from "./format.js";
+import { bytes, change, day, plural, seconds, share } from "./format.js";
 
 const PAGE = 25;
 
 const TOLD = {
   began: (record) => {
-    const [from, to] = [record.plan.current.nodes.length, record.plan.target.nodes.length];
+    const counts = { nodes_before: record.plan.current.nodes.length, nodes_after: record.plan.target.nodes.length };
     const moves = `${plural(record.plan.moves.length, "task")}, ${bytes(record.plan.cost)}`;
-    return `${from} → ${to} nodes by ${record.plan.strategy}, ${record.mode}, ${record.transfer}: to move ${moves}`;
+    return `${change(counts)} by ${record.plan.strategy}, ${record.mode}, ${record.transfer}: to move ${moves}`;
   },
   ended: (record) =>
-    `${record.outcome} after ${seconds(record.seconds)}: ${record.nodes_before} → ${record.nodes_after} nodes, ` +
+    `${record.outcome} after ${seconds(record.seconds)}: ${change(record)} by ${record.strategy}, ${record.mode}, ` +
     `${plural(record.tasks_moved, "task")}, ${bytes(record.state_bytes)}${record.error ? `: ${record.error}` : ""}`,
   decided: (record) => `${record.nodes} → ${record.target} nodes: ${record.reason}`,
+  refused: (record) => `${record.nodes} → ${record.target} nodes: ${record.error}`,
   recommended: (record) => `${record.nodes} → ${record.target} nodes: ${record.reason} (${share(record.mean_utilisation)} busy)`,
 };
 

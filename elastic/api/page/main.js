@@ -37,15 +37,19 @@ const act = async (ask) => {
 
 const refreshJournal = () => loadJournal(newest.job).catch((problem) => show(problem.message, "problem"));
 
+// The lag is that of batches whose results became visible since the last snapshot.
+const whyNoLag = (snapshot) =>
+  snapshot.state !== "running" ? `the job has ${snapshot.state}` : snapshot.last_batch < 0 ? "no batch yet" : "no batch just now";
+
 const drawFigures = (snapshot) => {
   const response = snapshot.response;
   const working = new Set(snapshot.owners).size;
   byId("figures").replaceChildren(...facts([
     ["nodes", String(working), `epoch ${snapshot.epoch}`],
     ["rows a second", count(snapshot.rows_per_second), `${count(snapshot.rows)} in all`],
-    ["batch", String(snapshot.applied_batch), `of ${snapshot.last_batch}`],
+    ["published batch", String(snapshot.published_batch), `of ${snapshot.last_batch}`],
     ["batches ahead", String(snapshot.batches_ahead), `of ${snapshot.batches_allowed}`],
-    ["apply lag", milliseconds(response.apply_lag_ms)],
+    ["apply lag", milliseconds(response.apply_lag_ms), response.apply_lag_ms === null ? whyNoLag(snapshot) : ""],
     ["nodes lost", String(snapshot.losses), `${snapshot.recoveries} came back`],
   ]));
 };
@@ -53,6 +57,9 @@ const drawFigures = (snapshot) => {
 const drawTop = (snapshot) => {
   say(byId("state"), snapshot.state);
   byId("state").dataset.state = snapshot.state;
+  const problems = byId("problems");
+  problems.hidden = !snapshot.problems.length;
+  say(problems, snapshot.problems.join(" · "));
   const autoscaler = byId("autoscaler");
   autoscaler.hidden = !snapshot.autoscaler;
   if (snapshot.autoscaler) say(autoscaler, `autoscaled (${snapshot.autoscaler.policy}): ${snapshot.autoscaler.reason}`);

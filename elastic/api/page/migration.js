@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { byId, facts, html, say } from "./dom.js";
-import { bytes, seconds } from "./format.js";
+import { bytes, change, seconds } from "./format.js";
 
 const CHANGES = ["pause", "resume", "cancel"];
 
@@ -40,10 +40,8 @@ const made = (job, migration, key, act) => {
   story.addEventListener("toggle", () => story.open && tell(path, lines));
   const numbers = html("dl", { class: "facts" });
   const error = html("p", { class: "bad", hidden: true });
-  const same = migration.nodes_before === migration.nodes_after;
-  const title = same ? `Rebalance ${migration.nodes_after} nodes` : `${migration.nodes_before} → ${migration.nodes_after} nodes`;
   const root = html("div", { "data-number": migration.number },
-    html("p", {}, html("strong", {}, title),
+    html("p", {}, html("strong", {}, `Migration ${migration.number}: ${change(migration)}`),
       html("span", { class: "note" }, `  ${migration.strategy}, ${migration.mode}, by ${migration.transfer}`)),
     html("div", { class: "progress", role: "progressbar", "aria-label": "State moved", "aria-valuemin": 0, "aria-valuemax": 100 }, bar),
     html("div", { class: "under" }, numbers, html("div", { class: "line" }, ...buttons)), error, story);
@@ -56,16 +54,18 @@ const update = (migration) => {
   const share = progress.bytes ? progress.bytes_done / progress.bytes : migration.is_over ? 1 : 0;
   bar.style.width = `${share * 100}%`;
   root.querySelector("[role=progressbar]").setAttribute("aria-valuenow", Math.round(share * 100));
-  const left = migration.is_over ? "over" : progress.seconds_left === null ? "–" : `about ${seconds(progress.seconds_left)}`;
+  const unknown = progress.phase === "paused" ? "paused" : "–";
+  const left = progress.seconds_left === null ? unknown : `about ${seconds(progress.seconds_left)}`;
   numbers.replaceChildren(...facts([
     ["moved", bytes(progress.bytes_done)],
     ["left", bytes(Math.max(0, progress.bytes - progress.bytes_done))],
     ["tasks", `${progress.tasks_done} of ${progress.tasks}`],
     ["so far", seconds(progress.seconds)],
-    ["time left", left],
+    ["time left", migration.is_over ? "over" : left],
   ]));
-  error.hidden = !migration.error;
-  say(error, migration.error ?? "");
+  const waits = progress.overdue ? `Waits for ${progress.waiting_for.join("; ")}.` : "";
+  error.hidden = !(migration.error || waits);
+  say(error, migration.error ?? waits);
   const possible = { pause: !migration.is_paused, resume: migration.is_paused, cancel: true };
   buttons.forEach((button, index) => {
     button.disabled = migration.is_over || !possible[CHANGES[index]];

@@ -4,6 +4,8 @@ import { colourOf } from "./colours.js";
 import { byId, html, say } from "./dom.js";
 import { bytes, seconds, share } from "./format.js";
 
+const LONG_STEP_SECONDS = 5; // shorter ones come and go too quickly to be read
+
 let rows = new Map();
 
 export const drawNodes = (snapshot) => {
@@ -45,6 +47,10 @@ const update = ({ work, state, busy }, node, cap, widest, largest, away) => {
   work.value.title = over ? "above the cap" : "";
   state.fill.style.width = `${(node.state_bytes / largest) * 100}%`;
   say(state.value, bytes(node.state_bytes));
-  say(busy, node.serving ? share(node.utilisation) : away);
-  busy.title = node.waiting_steps ? `${node.waiting_steps} steps wait` : "";
+  const step = node.step;
+  const long = step && (step.overdue || step.seconds >= LONG_STEP_SECONDS);
+  say(busy, node.serving ? share(node.utilisation) + (long ? `, one step for ${seconds(step.seconds)}` : "") : away);
+  busy.dataset.overdue = Boolean(step?.overdue);
+  const taking = step ? `batch ${step.batch}, round ${step.round}, tasks ${step.tasks.join(", ")}` : "";
+  busy.title = [node.waiting_steps ? `${node.waiting_steps} steps wait` : "", taking].filter(Boolean).join("; ");
 };

@@ -140,6 +140,7 @@ const explained = ({ plan, milliseconds }) => {
     plan.joining.length ? `joining ${plan.joining.join(", ")}` : "",
     plan.leaving.length ? `leaving ${plan.leaving.join(", ")}` : "",
     plan.reason,
+    plan.note,
     `planned in ${milliseconds.toFixed(1)} ms`,
   ];
   return html("p", { class: "note" }, told.filter(Boolean).join("; "));

@@ -1,15 +1,18 @@
 // Response times, stacked: the trigger until a batch counts, and the lag until its results are visible. Migrations are
 // bands, lost nodes are dashed lines.
 
-import { byId, onWidth, svg } from "./dom.js";
-import { clock, milliseconds } from "./format.js";
+import { byId, onWidth, svg, titled } from "./dom.js";
+import { change, clock, milliseconds } from "./format.js";
 
 const HEIGHT = 230;
-const EDGE = { top: 22, right: 8, bottom: 22, left: 54 };
+const EDGE = { right: 8, bottom: 22, left: 54 };
+const LANE = 14; // pixels; names of migrations that would cover each other stand in lanes above the plot
+const LANES = 5;
 const HOLD_MS = 3000; // a value without news counts for so long; then there is a gap
 const KEPT = 1200;
 const SETTLED = 3; // Spark's first batches take seconds: they are drawn, but do not flatten all that follow
 const LETTER = 7; // pixels, about
+const NO_BATCH = "No batch was applied lately: times are shown when rows arrive.";
 
 let points = [];
 let marks = [];
@@ -62,13 +65,15 @@ const draw = () => {
   const most = Math.max(...(settled.length ? settled : seen).map((point) => point.trigger + point.lag), 100);
   const [top, ticks] = scale(most);
   const x = (at) => EDGE.left + ((at - end + span) / span) * (width - EDGE.left - EDGE.right);
-  const y = (ms) => HEIGHT - EDGE.bottom - (ms / top) * (HEIGHT - EDGE.top - EDGE.bottom);
+  const names = lanes(x, end - span, width - EDGE.right);
+  const ceiling = 10 + LANE * Math.max(1, ...names.map(({ lane }) => lane + 1));
+  const y = (ms) => HEIGHT - EDGE.bottom - (ms / top) * (HEIGHT - ceiling - EDGE.bottom);
   const root = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img" });
   const clip = svg("clipPath", { id: "plot" },
     svg("rect", { x: EDGE.left, y: 0, width: width - EDGE.left - EDGE.right, height: HEIGHT - EDGE.bottom }));
   const inside = svg("g", { "clip-path": "url(#plot)" });
-  inside.append(...migrationBands(x, end, width - EDGE.right), ...areas(held, x, y), ...losses(x));
-  root.append(clip, ...axes(ticks, span, end, x, y, width), inside, ...tip(held, x, y, width));
+  inside.append(...migrationBands(names, x, end, ceiling), ...areas(held, x, y), ...losses(x, ceiling));
+  root.append(clip, ...axes(ticks, span, end, x, y, width), inside, ...quiet(held, width), ...tip(held, x, width, ceiling));
   root.setAttribute("aria-label", spoken(held));
   byId("response").replaceChildren(root);
 };
@@ -112,27 +117,35 @@ const areas = (held, x, y) => {
   ]);
 };
 
-// The newest one is named first; a name that would cover another one is left out.
-const migrationBands = (x, end, right) => {
-  let free = right;
-  return [...bands.values()].sort((a, b) => b.began_ms - a.began_ms).flatMap((migration) => {
-    const from = x(migration.began_ms);
-    const to = Math.max(from + 2, x(migration.ended_ms ?? end));
-    const text = `${migration.nodes_before} → ${migration.nodes_after}`;
-    const place = Math.min(from + 2, right - text.length * LETTER);
-    const parts = [
-      svg("rect", { class: "band", x: from, y: EDGE.top - 6, width: to - from, height: HEIGHT - EDGE.top - EDGE.bottom + 6 }),
-      svg("line", { class: "edge", x1: from, x2: from, y1: EDGE.top - 6, y2: HEIGHT - EDGE.bottom }),
-    ];
-    if (place + text.length * LETTER > free) return parts;
-    free = place - LETTER;
-    return [...parts, svg("text", { x: place, y: 11 }, text)];
+// Where the name of each migration goes: the newest first, each into the lowest lane where it covers no other.
+const lanes = (x, since, right) => {
+  const free = Array(LANES).fill(right);
+  const seen = [...bands.values()].filter((migration) => (migration.ended_ms ?? Infinity) >= since);
+  return seen.sort((a, b) => b.began_ms - a.began_ms).map((migration) => {
+    const text = change(migration);
+    const wide = text.length * LETTER;
+    const place = Math.min(Math.max(x(migration.began_ms), EDGE.left) + 2, right - wide);
+    const lane = free.findIndex((edge) => place + wide <= edge);
+    if (lane >= 0) free[lane] = place - LETTER;
+    return { migration, text, place, lane };
   });
 };
 
-const losses = (x) =>
+const migrationBands = (names, x, end, ceiling) =>
+  names.flatMap(({ migration, text, place, lane }) => {
+    const from = x(migration.began_ms);
+    const to = Math.max(from + 2, x(migration.ended_ms ?? end));
+    const top = ceiling - 6;
+    const band = svg("rect", { class: "band", x: from, y: top, width: to - from, height: HEIGHT - top - EDGE.bottom });
+    titled(band, `Migration ${migration.number}: ${text}, ${migration.strategy}, ${migration.mode}, ${migration.progress.phase}`);
+    const edge = svg("line", { class: "edge", x1: from, x2: from, y1: top, y2: HEIGHT - EDGE.bottom });
+    const name = svg("text", { class: "name", x: place, y: ceiling - 11 - LANE * Math.max(lane, 0) }, text);
+    return lane < 0 ? [band, edge] : [band, edge, name];
+  });
+
+const losses = (x, ceiling) =>
   marks.flatMap((mark) => [
-    svg("line", { class: "loss", x1: x(mark.at_ms), x2: x(mark.at_ms), y1: EDGE.top - 6, y2: HEIGHT - EDGE.bottom },
+    svg("line", { class: "loss", x1: x(mark.at_ms), x2: x(mark.at_ms), y1: ceiling - 6, y2: HEIGHT - EDGE.bottom },
       svg("title", {}, mark.text)),
   ]);
 
@@ -151,7 +164,13 @@ const axes = (ticks, span, end, x, y, width) => {
   return lines;
 };
 
-const tip = (held, x, y, width) => {
+// Why there is nothing to see.
+const quiet = (held, width) =>
+  held.some((point) => point.known)
+    ? []
+    : [svg("text", { class: "quiet", x: (EDGE.left + width) / 2, y: HEIGHT / 2, "text-anchor": "middle" }, NO_BATCH)];
+
+const tip = (held, x, width, ceiling) => {
   if (pointer === null || !held.length) return [];
   const near = held.reduce((best, point) =>
     Math.abs(x(point.at_ms) - pointer) < Math.abs(x(best.at_ms) - pointer) ? point : best);
@@ -163,7 +182,7 @@ const tip = (held, x, y, width) => {
     `apply lag ${near.known ? milliseconds(near.lag) : "–"}`,
   ];
   return [
-    svg("line", { class: "hair", x1: at, x2: at, y1: EDGE.top - 6, y2: HEIGHT - EDGE.bottom }),
+    svg("line", { class: "hair", x1: at, x2: at, y1: ceiling - 6, y2: HEIGHT - EDGE.bottom }),
     svg("g", { class: "tip" }, svg("rect", { x: left, y: 26, width: 170, height: 58, rx: 6 }),
       ...lines.map((line, index) => svg("text", { x: left + 10, y: 44 + index * 16 }, line))),
   ];
@@ -171,6 +190,6 @@ const tip = (held, x, y, width) => {
 
 const spoken = (held) => {
   const last = held.at(-1);
-  if (!last?.known) return "No batch was applied lately.";
+  if (!last?.known) return NO_BATCH;
   return `Newest: trigger ${milliseconds(last.trigger)}, apply lag ${milliseconds(last.lag)}.`;
 };

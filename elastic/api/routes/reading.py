@@ -4,6 +4,7 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from elastic.api import outputs, rendering
@@ -23,17 +24,32 @@ _of_a_job = described(404, 422, 503)
 
 
 @reading.get("/health", responses={503: {"model": outputs.Health}})
-def health(board: Boarded, response: Response) -> outputs.Health:
-    """Whether all jobs are well: 503 if one has failed or cannot be looked at."""
-    found = {watcher.job.name: _health(watcher) for watcher in board.watchers}
-    failing = any(state in ("failed", "unknown") for state in found.values())
+async def health(board: Boarded, response: Response) -> outputs.Health:
+    """Whether all jobs are well: 503 if one has failed or cannot be looked at.
+
+    A job that runs, but with a step that is overdue, a sink that failed or a node that cannot start, is degraded. The
+    answer is 200 then: whoever restarts what is not healthy should not restart that.
+    """
+    # Not in the thread pool: requests that wait for the store or plan for long must not hold up a health check.
+    found = {watcher.job.name: await _health(watcher) for watcher in board.watchers}
+    states = {state for state, _ in found.values()}
+    failing = not states.isdisjoint(("failed", "unknown"))
     response.status_code = 503 if failing else 200
-    return outputs.Health(status="failing" if failing else "ok", jobs=found)
+    return outputs.Health(
+        status="failing" if failing else "degraded" if "degraded" in states else "ok",
+        jobs={job: state for job, (state, _) in found.items()},
+        problems={job: problems for job, (_, problems) in found.items() if problems},
+    )
 
 
-def _health(watcher: Watcher) -> str:
-    snapshot = watcher.snapshot()
-    return "unknown" if watcher.is_stale else snapshot.state
+async def _health(watcher: Watcher) -> tuple[str, list[str]]:
+    """The state of a job, and what is wrong with it."""
+    snapshot = watcher.newest
+    if snapshot is None:
+        snapshot = await run_in_threadpool(watcher.snapshot)
+    if watcher.is_stale:
+        return "unknown", []
+    return ("degraded" if snapshot.problems else snapshot.state), snapshot.problems
 
 
 @reading.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})

@@ -8,7 +8,7 @@ from elastic.api.board import Board
 from elastic.api.watcher import Watcher
 
 
-def _board(request: Request) -> Board:
+async def _board(request: Request) -> Board:
     board: Board = request.app.state.board
     return board
 

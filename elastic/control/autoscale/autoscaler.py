@@ -57,6 +57,14 @@ class Autoscaler:
         """It decides nothing any more; a migration that it began goes on to its end."""
         self._repeating.stop()
 
+    def __repr__(self) -> str:
+        asked, decision = self.autoscaling, self._last
+        last = "no decision yet" if decision is None else f"wants {decision.target} nodes: {decision.reason}"
+        return (
+            f"Autoscaler({asked.name}, {asked.floor} to {asked.ceiling} nodes, "
+            f"{'stopped' if self.is_stopped else 'running'}, {last})"
+        )
+
     @property
     def is_stopped(self) -> bool:
         return self._repeating.is_stopped

@@ -10,6 +10,7 @@ from elastic.control.autoscale.policy import Decision, Observation, Policy
 from elastic.control.monitor import OBSERVE_SECONDS, WINDOW_SECONDS
 from elastic.control.request import ScaleRequest
 from elastic.errors import InvalidAutoscaling
+from elastic.numbers import as_number, as_whole
 
 _LEAST_WINDOW_SECONDS = 2 * OBSERVE_SECONDS  # a share of time needs two observations
 _DECIDED_HERE = ("nodes", "add", "remove")
@@ -52,9 +53,10 @@ class Autoscaling:
 
     def __post_init__(self) -> None:
         for name in ("floor", "ceiling"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InvalidAutoscaling(name, value, "it must be a whole number of nodes, 1 or more")
+            number = as_whole(getattr(self, name))
+            if number is None or number < 1:
+                raise InvalidAutoscaling(name, getattr(self, name), "it must be a whole number of nodes, 1 or more")
+            object.__setattr__(self, name, number)
         if self.ceiling < self.floor:
             raise InvalidAutoscaling("ceiling", self.ceiling, f"it is below the floor, {self.floor}")
         if self.ceiling > self.tasks:
@@ -81,12 +83,13 @@ class Autoscaling:
         return decided
 
     def request(self, nodes: int) -> ScaleRequest:
-        """Nobody is there to raise tau when nothing is balanced, so the smallest cap that works is taken."""
+        """Return the request for a number of nodes, moved as `scaling` says."""
         for name, value in self.scaling.items():
             if name in _DECIDED_HERE or name not in ScaleRequest.__dataclass_fields__:
                 raise InvalidAutoscaling(f"scaling[{name!r}]", value, "it says how to move, as in job.scale")
-        return replace(ScaleRequest(nodes=nodes, relax=True), **self.scaling)
+        return replace(ScaleRequest(nodes=nodes), **self.scaling)
 
 
 def _between(least: float, value: object, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+    number = as_number(value)
+    return number is not None and least <= number <= most

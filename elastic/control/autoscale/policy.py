@@ -5,6 +5,7 @@ from typing import Protocol
 
 from elastic.control.load import Load
 from elastic.errors import InvalidAutoscaling
+from elastic.numbers import as_whole
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,10 @@ class Decision:
     reason: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.target, int) or isinstance(self.target, bool):
+        target = as_whole(self.target)
+        if target is None:
             raise InvalidAutoscaling("target", self.target, "a policy must decide for a whole number of nodes")
+        object.__setattr__(self, "target", target)
 
 
 class Policy(Protocol):

@@ -6,6 +6,7 @@ from math import ceil
 from elastic.control.autoscale.policy import Decision, Observation
 from elastic.control.load import Load
 from elastic.errors import InvalidAutoscaling
+from elastic.numbers import as_number
 
 _FULL = 0.75  # of the batches that may be ahead: where a stream that just keeps up never is
 _HORIZON_SECONDS = 10.0  # about what a scale-out takes: a queue that is full by then is too late to wait for
@@ -34,9 +35,9 @@ class Utilisation:
 
     def __post_init__(self) -> None:
         for name in ("low", "aim", "high"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
-                raise InvalidAutoscaling(name, value, "it is a share of the time, above 0 and at most 1")
+            number = as_number(getattr(self, name))
+            if number is None or not 0 < number <= 1:
+                raise InvalidAutoscaling(name, getattr(self, name), "it is a share of the time, above 0 and at most 1")
         if not self.low < self.aim < self.high:
             why = f"the marks must be in the order low < aim < high, not {self.low:g}, {self.aim:g}, {self.high:g}"
             raise InvalidAutoscaling("aim", self.aim, why)

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,8 @@ from elastic.results import ResultLog
 from elastic.routing import IntervalRouting, Routing, routing_from_json
 from elastic.runtime.patience import patiently
 from elastic.runtime.protocol import commands, events
+from elastic.runtime.stopping import Deadline
+from elastic.runtime.worker import Worker
 from storage.errors import StorageError, StoreUnavailable
 from storage.state import Collector, Lease, Manifest, Manifests
 
@@ -44,9 +45,7 @@ class StoreDeeds:
         self._lease: Lease | None = None
         self.needed_from: Callable[[], int | None] = lambda: None  # the oldest batch that a sink has not got
         self.on_published: Callable[[], None] = lambda: None  # for who waits for results
-        self._threads = {
-            name: ThreadPoolExecutor(1, thread_name_prefix=name) for name in ("commit", "publish", "clean")
-        }
+        self._threads = {name: Worker(name) for name in ("commit", "publish", "clean")}
 
     def commit_round(self, command: commands.CommitRound) -> None:
         def deed() -> None:
@@ -131,11 +130,23 @@ class StoreDeeds:
 
         self._do("commit", deed)
 
-    def close(self) -> None:
-        """Finish what is queued, without patience for a store that is away."""
+    def open_move_lease(self, _: commands.OpenMoveLease) -> None:
+        def deed() -> None:
+            lease: Lease = self._patiently(lambda: self._manifests.leases.open("migration"))
+            self._post(events.MoveLeaseOpened(lease.id))
+
+        self._do("commit", deed)
+
+    def close_move_lease(self, command: commands.CloseMoveLease) -> None:
+        """Behind the commits: no batch waits for it."""
+        self._do("clean", lambda: self._abandon(command.lease))
+
+    def close(self, seconds: float) -> bool:
+        """Finish what is queued, without patience for a store that is away; whether that was done in time."""
         self._give_up.set()
-        for executor in self._threads.values():
-            executor.shutdown()
+        deadline = Deadline(seconds)
+        ended = [worker.close(deadline.left()) for worker in self._threads.values()]
+        return all(ended)
 
     def _clean(self) -> None:
         """What nobody needs goes; when it cannot now, it goes after the next snapshot."""
@@ -150,12 +161,14 @@ class StoreDeeds:
 
     def _close_lease(self) -> None:
         lease, self._lease = self._lease, None
-        if lease is None:
-            return
+        if lease is not None:
+            self._abandon(lease.id)
+
+    def _abandon(self, lease: str) -> None:
         try:
-            lease.close()
+            self._manifests.leases.abandon([lease])
         except StorageError as error:
-            _log.warning("lease %s stays open until the next life of the job: %s", lease.id, error)
+            _log.warning("lease %s stays open until the job closes another one or restarts: %s", lease, error)
 
     def _patiently(self, call: Callable[[], Any]) -> Any:
         return patiently(call, self._patience, self._give_up)

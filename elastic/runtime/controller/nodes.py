@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from elastic.runtime.controller.outbox import Outbox
@@ -14,12 +15,13 @@ from elastic.runtime.wire import Endpoint, Peer, Refused
 _log = logging.getLogger(__name__)
 _MESSAGES = {Adopt: "adopt", Apply: "apply", Snapshot: "snapshot", Release: "release", Forget: "forget"}
 Heard = Callable[[dict[str, Any]], None]
+Ended = Callable[[str, str, str, bool], None]  # node, incarnation, why, whether by an error of its own
 
 
 class Launcher(Protocol):
-    """Starts and ends incarnations somewhere; `ended(node, incarnation, why)` is called when one is over."""
+    """Starts and ends incarnations somewhere; `ended` is called when one is over."""
 
-    def start(self, node: str, incarnation: str, controller: str, ended: Callable[[str, str, str], None]) -> None: ...
+    def start(self, node: str, incarnation: str, controller: str, ended: Ended) -> None: ...
 
     def cancel(self, incarnation: str) -> None:
         """End it if it still runs; it may be silent, slow or not started."""
@@ -35,12 +37,13 @@ class _Known:
     """The incarnation of a node that counts."""
 
     incarnation: str
-    started: float = field(default_factory=time.monotonic)
+    started: float
     heard: float | None = None
     address: str = ""
     pid: int = 0
     outbox: Outbox | None = None
     pulse: dict[str, Any] = field(default_factory=dict)
+    pulsed: float = 0.0
 
 
 class Nodes:
@@ -55,6 +58,7 @@ class Nodes:
         token: str,
         node_timeout_seconds: float,
         node_start_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.names = tuple(names)  # at the start
         self._launcher = launcher
@@ -62,12 +66,13 @@ class Nodes:
         self._token = token
         self._timeout = node_timeout_seconds
         self._start_seconds = node_start_seconds
+        self._clock = clock
         self._known: dict[str, _Known] = {}
         self._lock = threading.Lock()
         self._endpoint: Endpoint | None = None
-        self._ended: Callable[[str, str, str], None] = lambda *_: None
+        self._ended: Ended = lambda *_: None
 
-    def listen(self, *, joined: Heard, ended: Callable[[str, str, str], None], **reports: Heard) -> None:
+    def listen(self, *, joined: Heard, ended: Ended, **reports: Heard) -> None:
         """Open the controller's own endpoint; reports of incarnations that do not count are refused."""
         self._ended = ended
 
@@ -93,7 +98,7 @@ class Nodes:
         """Start an incarnation in the place of the one before."""
         with self._lock:
             before = self._known.get(node)
-            self._known[node] = _Known(incarnation)
+            self._known[node] = _Known(incarnation, self._clock())
         if before is not None:
             self._drop(before)
         assert self._endpoint is not None  # noqa: S101 - for the type checker; listen comes first
@@ -107,12 +112,12 @@ class Nodes:
             known.outbox.send("stop", {})
             known.outbox.close_when_sent()
         elif known is not None:
-            self._launcher.cancel(incarnation)
+            self._cancel(incarnation)
 
     def wait_for_end(self, incarnations: Sequence[str], graceful_seconds: float = 10.0) -> None:
         """Of those that were told to leave; who does not is ended."""
         for incarnation in self._launcher.wait(incarnations, graceful_seconds):
-            self._launcher.cancel(incarnation)
+            self._cancel(incarnation)
         if late := self._launcher.wait(incarnations, graceful_seconds):
             _log.warning("%s did not end; they will be refused when they speak", ", ".join(late))
 
@@ -130,12 +135,17 @@ class Nodes:
             raise KeyError(node)
         return outbox.peer.call(action, document)
 
-    def silent(self) -> list[tuple[str, str, str]]:
-        """Incarnations that were not heard of for too long, with the reason."""
-        now = time.monotonic()
+    def silent(self, paused_seconds: float = 0.0) -> list[tuple[str, str, str]]:
+        """Incarnations that were not heard of for too long, with the reason.
+
+        `paused_seconds` is how long the driver itself did not run since the last call; it extends every deadline.
+        """
+        now = self._clock()
         found = []
         with self._lock:
             for node, known in self._known.items():
+                known.started = min(now, known.started + paused_seconds)
+                known.heard = None if known.heard is None else min(now, known.heard + paused_seconds)
                 if known.heard is None and now - known.started > self._start_seconds:
                     found.append((node, known.incarnation, f"did not start within {self._start_seconds:g} s"))
                 elif known.heard is not None and now - known.heard > self._timeout:
@@ -153,6 +163,18 @@ class Nodes:
         ]
         return min(due, default=None)
 
+    def has_joined(self, node: str, incarnation: str) -> bool:
+        """Whether this incarnation counts and has come up."""
+        with self._lock:
+            known = self._known.get(node)
+            return known is not None and known.incarnation == incarnation and known.outbox is not None
+
+    @property
+    def count(self) -> int:
+        """How many nodes are wanted now, started or starting."""
+        with self._lock:
+            return len(self._known)
+
     def addresses(self) -> dict[str, str]:
         with self._lock:
             return {node: known.address for node, known in self._known.items() if known.address}
@@ -165,37 +187,40 @@ class Nodes:
                     "address": known.address,
                     "pid": known.pid,
                     **{name: value for name, value in known.pulse.items() if name not in ("node", "incarnation")},
+                    "step": _aged(known.pulse.get("step"), known.pulsed),
                 }
                 for node, known in self._known.items()
             }
 
-    def close(self, graceful_seconds: float = 10.0) -> None:
-        """Ask every node to leave, wait, and end those that did not."""
+    def close(self, graceful_seconds: float = 10.0) -> list[str]:
+        """Ask every node to leave, wait, and cancel those that did not; these are returned."""
         with self._lock:
             known = list(self._known.values())
             self._known.clear()
         for one in known:
             if one.outbox is not None:
                 one.outbox.send("stop", {})
-        for incarnation in self._launcher.wait([one.incarnation for one in known], graceful_seconds):
-            self._launcher.cancel(incarnation)
+        late = self._launcher.wait([one.incarnation for one in known], graceful_seconds)
+        for incarnation in late:
+            self._cancel(incarnation)
         for one in known:
             if one.outbox is not None:
                 one.outbox.close()
         if self._endpoint is not None:
             self._endpoint.close()
+        return late
 
     def _drop(self, known: _Known) -> None:
         if known.outbox is not None:
             known.outbox.close()
-        self._launcher.cancel(known.incarnation)
+        self._cancel(known.incarnation)
 
     def _note(self, document: dict[str, Any]) -> None:
         with self._lock:
             known = self._known.get(document["node"])
             if known is None or known.incarnation != document["incarnation"]:
                 raise Refused(f"{document['incarnation']} does not count any more")
-            known.heard = time.monotonic()
+            known.heard = self._clock()
 
     def _welcome(self, document: dict[str, Any]) -> None:
         self._note(document)
@@ -203,10 +228,27 @@ class Nodes:
             known = self._known[document["node"]]
             if known.outbox is None:
                 known.address, known.pid = document["address"], document["pid"]
-                known.outbox = Outbox(document["node"], Peer(document["address"], self._token))
+                peer = Peer(document["address"], self._token)
+                known.outbox = Outbox(document["node"], peer, partial(self._refused, known.incarnation))
+
+    def _refused(self, incarnation: str, node: str, why: str) -> None:
+        """An incarnation that did not take a command has a gap in its commands: another one takes its place."""
+        self._ended(node, incarnation, why, False)
+        self._cancel(incarnation)
+
+    def _cancel(self, incarnation: str) -> None:
+        try:
+            self._launcher.cancel(incarnation)
+        except Exception as error:  # noqa: BLE001 - Spark raises many types, also because its JVM is gone
+            _log.warning("%s could not be cancelled: %s", incarnation, error)
 
     def _pulse(self, document: dict[str, Any]) -> None:
         with self._lock:
             known = self._known.get(document["node"])
             if known is not None and known.incarnation == document["incarnation"]:
-                known.pulse = document
+                known.pulse, known.pulsed = document, time.monotonic()
+
+
+def _aged(step: dict[str, Any] | None, since: float) -> dict[str, Any] | None:
+    """The step of a heartbeat as of now: it has been running since, as far as is known."""
+    return None if step is None else {**step, "seconds": step["seconds"] + time.monotonic() - since}

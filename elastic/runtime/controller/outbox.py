@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from elastic.runtime.wire import Peer, PeerUnavailable, Refused
@@ -12,11 +13,16 @@ _PAUSE_SECONDS = 0.1
 
 
 class Outbox:
-    """Sends in a thread of its own until it is closed; what it has not sent then, nobody needs."""
+    """Sends in a thread of its own until it is closed; what it has not sent then, nobody needs.
 
-    def __init__(self, node: str, peer: Peer) -> None:
+    A node takes commands in their order. If it refuses one, or its handler crashes, those after it could never be
+    taken: the outbox sends nothing more and calls `on_refused(node, why)`, so that the incarnation is replaced.
+    """
+
+    def __init__(self, node: str, peer: Peer, on_refused: Callable[[str, str], None]) -> None:
         self.peer = peer
         self._node = node
+        self._on_refused = on_refused
         self._closing = threading.Event()
         self._queue: queue.SimpleQueue[tuple[str, dict[str, Any]] | None] = queue.SimpleQueue()
         self._sent_before = 0
@@ -34,18 +40,20 @@ class Outbox:
         self._queue.put(None)
 
     def _send_all(self) -> None:
-        while (message := self._queue.get()) is not None:
-            while not self._closing.is_set() and not self._sent(*message):
-                self._closing.wait(_PAUSE_SECONDS)
-            self._sent_before += 1
-        self.peer.close()
+        try:
+            while (message := self._queue.get()) is not None:
+                while not self._closing.is_set() and not self._sent(*message):
+                    self._closing.wait(_PAUSE_SECONDS)
+                self._sent_before += 1
+        except Refused as refused:
+            _log.error("%s did not take a command: %s", self._node, refused)
+            self._on_refused(self._node, f"it did not take a command: {refused}")
+        finally:
+            self.peer.close()
 
     def _sent(self, kind: str, document: dict[str, Any]) -> bool:
         try:
             self.peer.call("command", {"number": self._sent_before, "kind": kind, "message": document})
         except PeerUnavailable:
             return False
-        except Refused as refused:
-            # It will not accept this however often it is told; the node's silence or its failure report says the rest.
-            _log.error("%s refused %s: %s", self._node, kind, refused)
         return True

@@ -6,6 +6,8 @@ from collections import deque
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from elastic.runtime.protocol import CaughtUp
+
 _log = logging.getLogger(__name__)
 _KEPT = 1_000
 
@@ -43,12 +45,12 @@ class Recoveries:
         """Nobody waits for it any more; a node that gets its name later is another one."""
         self._lost.pop(node, None)
 
-    def caught_up(self, report: dict[str, Any]) -> None:
-        node = report["node"]
+    def caught_up(self, report: CaughtUp) -> None:
+        node = report.node
         if node not in self._lost:
             return
         started, reason = self._lost.pop(node)
-        recovery = Recovery(node, reason, time.monotonic() - started, report["units"], report["replayed_rows"])
+        recovery = Recovery(node, reason, time.monotonic() - started, report.units, report.replayed_rows)
         self.done.append(recovery)
         _log.warning(
             "%s is back after %.2f s: %d units, %d rows replayed (lost: %s)",

@@ -3,6 +3,8 @@
 import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,6 +28,7 @@ from elastic.settings import Settings
 from storage.state import BatchTime, LogRef, SourceBatch
 
 _TEXT_LENGTH = 500
+_GATE_SECONDS = 0.2  # between two looks whether the job stops while its stream is suspended
 
 
 class BatchNotTaken(Exception):
@@ -59,12 +62,22 @@ class Intake:
         It looks for an interrupt, by the full name of Py4J's error: that is how it knows a stop from a failure.
         """
         try:
-            with self.gate:
+            with self._open_gate():
                 self._take(frame, batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
             self.failure = error
             kind = f"{type(error).__module__}.{type(error).__name__}"
             raise BatchNotTaken(f"batch {batch}: {kind}: {str(error)[:_TEXT_LENGTH]}") from None
+
+    @contextmanager
+    def _open_gate(self) -> Iterator[None]:
+        """Wait while a migration suspends the stream, unless the job stops."""
+        while not self.gate.acquire(timeout=_GATE_SECONDS):
+            self.controller.check_ingest()
+        try:
+            yield
+        finally:
+            self.gate.release()
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         """Spark sends the newest batch again after a crash before it noted the end: then there is nothing to do.
@@ -72,7 +85,7 @@ class Intake:
         The same number with other offsets, or an older number, comes from a checkpoint that is behind the state: Spark
         puts rows into it that are in no committed batch.
         """
-        self.controller.check()
+        self.controller.check_ingest()
         source = SourceBatch(batch, self.offsets.digest(self._claim(frame), batch))
         newest = self.controller.source
         if batch == newest.batch and None not in (source.digest, newest.digest) and source != newest:
@@ -96,6 +109,7 @@ class Intake:
 
         A batch that is being ingested advances the time by itself.
         """
+        self.controller.check_ingest()
         if self._clock() < due_ms or not self.gate.acquire(blocking=False):
             return False
         try:
@@ -108,7 +122,8 @@ class Intake:
     def _claim(self, frame: DataFrame) -> str:
         if self.query is None:
             query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
-            patiently(lambda: self.controller.claim(query), self.settings.store_patience_seconds)
+            give_up = self.controller.ingest_stopped
+            patiently(lambda: self.controller.claim(query), self.settings.store_patience_seconds, give_up)
             self.query = query
         return self.query
 

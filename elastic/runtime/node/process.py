@@ -8,17 +8,24 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from elastic.errors import StateUnavailable
+from elastic.operators.calls import UnitState
+from elastic.operators.execution import StageRunner, StepOutput
+from elastic.operators.moment import Moment
 from elastic.results import ResultLog
 from elastic.runtime.node.busy import BusyClock
 from elastic.runtime.node.catching_up import CatchingUp
 from elastic.runtime.node.fetching import Fetcher, Rows
 from elastic.runtime.node.heavy_keys import HeavyKeys
+from elastic.runtime.node.isolation import Isolation
 from elastic.runtime.node.loading import Loader
 from elastic.runtime.node.offering import Offers
 from elastic.runtime.node.outputs import Outputs
@@ -28,6 +35,7 @@ from elastic.runtime.node.saver import Saver
 from elastic.runtime.node.saving import Snapshots
 from elastic.runtime.node.specification import NodeSpecification
 from elastic.runtime.node.staging import Staging
+from elastic.runtime.node.stepping import Steps
 from elastic.runtime.node.writing import Writer
 from elastic.runtime.pipeline import runners
 from elastic.runtime.protocol import (
@@ -46,7 +54,8 @@ from elastic.runtime.protocol import (
     Work,
 )
 from elastic.runtime.protocol.ordering import InOrder
-from elastic.runtime.wire import Endpoint, Peer, Refused
+from elastic.runtime.stopping import finish_within
+from elastic.runtime.wire import Endpoint, Peer, PeerUnavailable, Refused
 from elastic.runtime.wire.addresses import own_host
 from elastic.runtime.wire.failures import failure_to_json
 from elastic.runtime.wire.sealing import sealed, unsealed
@@ -54,7 +63,9 @@ from storage.state import InputLog, StateManager
 
 _log = logging.getLogger(__name__)
 _LOOKUP_SECONDS = 8.0  # a step may be under way; less than callers wait
+_CLOSE_SECONDS = 5.0  # for states on their way to a store that does not answer
 _GENTLE = 0.5  # of the time between two snapshots: after it, a node saves what is left as fast as it can
+_OVERDUE_EXIT_CODE = 75  # any that an operator would not choose
 _SILENCE = 6  # node timeouts without an answer after which the controller counts as gone
 
 
@@ -69,6 +80,7 @@ class NodeProcess:
         log = InputLog(store, secret, spec.job, compression=settings.compression)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._leaving: str | None = None
+        self._leaving_since: float | None = None
         self._turn = 0
         self._busy = BusyClock()
         self._statistics: dict[str, Any] = {}
@@ -76,7 +88,8 @@ class NodeProcess:
         self._heavy_keys = HeavyKeys.asked_for(spec)
         self._store = store
         self._runners = runners(spec.pipeline, settings.on_error)
-        self._host = Host(self._runners)
+        self._isolation = Isolation(spec.node, spec.pipeline, settings.step_timeout_seconds)
+        self._host = Host(self._runners, self._isolate)
         self._staging = Staging(settings.staging_bytes)
         self._fetcher = Fetcher(self._staging, log, settings.store_patience_seconds, self._wake)
         self._manager = StateManager(store, secret, spec.job, compression=settings.compression)
@@ -89,6 +102,8 @@ class NodeProcess:
             silence_seconds=_SILENCE * settings.node_timeout_seconds,
         )
         names = (spec.node, spec.incarnation)
+        self._steps = Steps(names, self._reports.tell, self._reports.send)
+        self._unheard: set[int] = set()  # numbers of `Apply` commands in the inbox
         # Somebody waits for a release; a snapshot should be felt as little as possible.
         gentle_seconds = _GENTLE * settings.snapshot_seconds
         saving = Saver(self._manager, spec.routing, self._wake, "save", at_once=1, gentle_seconds=gentle_seconds)
@@ -135,10 +150,16 @@ class NodeProcess:
         }
 
     def run(self) -> str:
-        """Work until told to leave; why it left."""
+        """Work until told to leave; why it left. Raises what an operator raises in its `open`."""
         spec = self._spec
-        for runner in self._runners:
-            runner.open()
+        opened: list[StageRunner] = []
+        try:
+            for runner in self._runners:
+                runner.open()
+                opened.append(runner)
+        except BaseException:
+            self._close(opened)
+            raise
         self._reports.start()
         self._reports.send("joined", Joined(spec.node, spec.incarnation, self._endpoint.address, os.getpid()).to_json())
         try:
@@ -147,7 +168,7 @@ class NodeProcess:
         except Exception as error:  # noqa: BLE001 - whatever an operator or a damaged object raises, the job must know
             self._report_failure(error)
         finally:
-            self._close()
+            self._close(opened)
         return str(self._leaving)
 
     def _hear(self, wait: bool) -> None:
@@ -163,6 +184,7 @@ class NodeProcess:
         """Do one thing; whether there was one."""
         worked = self._take_one(self._host.works())
         if self._catching_up is not None and self._catching_up.is_over(self._host):
+            self._steps.relax()
             self._reports.send("caught_up", self._catching_up.report(self._spec, self._host))
             self._catching_up = None
         released = self._releases.go_on()
@@ -181,14 +203,22 @@ class NodeProcess:
     def _take(self, work: Work, rows: Rows) -> None:
         if self._heavy_keys is not None:
             self._heavy_keys.see(rows)
-        taken = self._host.take(work, rows)
+        with self._steps.taking(work):
+            taken = self._host.take(work, rows, self._steps.before_unit)
         with self._busy.waiting():  # more nodes would not make the store faster
             self._writer.put(taken)
         done = self._host.done_batch()
         self._staging.forget(done)
         self._fetcher.forget(done)
 
+    def _isolate(
+        self, runner: StageRunner, state: UnitState, slices: Sequence[pa.Table], moment: Moment
+    ) -> tuple[UnitState, StepOutput]:
+        with self._steps.isolating():
+            return self._isolation(runner, state, slices, moment)
+
     def _adopt(self, message: Adopt) -> None:
+        self._steps.expect(message)
         held = self._host.adopt(message)
         if held:
             self._catching_up = CatchingUp(message, self._host)
@@ -218,17 +248,43 @@ class NodeProcess:
         return sealed(answer.result(timeout=_LOOKUP_SECONDS), secret)
 
     def _pulse(self) -> dict[str, Any]:
-        """How long the node worked is as of now, the rest as of the last time that it was between two steps."""
+        """The step under way, what waits and how long the node worked are as of now, the rest as of the last step."""
+        self._end_if_overdue()
         self._inbox.put(self._measure)
-        names = {"node": self._spec.node, "incarnation": self._spec.incarnation}
-        return {**names, "busy_seconds": self._busy.seconds(), **self._statistics}
+        now = {
+            "node": self._spec.node,
+            "incarnation": self._spec.incarnation,
+            "busy_seconds": self._busy.seconds(),
+            "waiting_steps": self._host.waiting_steps + len(self._unheard),
+            "step": self._steps.to_json(),
+        }
+        return {**self._statistics, **now}
+
+    def _end_if_overdue(self) -> None:
+        """End this process when its step takes too long: nothing else can end a call of the operator."""
+        settings = self._spec.settings
+        leaves_since = self._leaving_since
+        if leaves_since is not None and self._steps.overdue(settings.node_timeout_seconds) is not None:
+            if time.monotonic() - leaves_since > settings.node_timeout_seconds:
+                _log.error("%s ends in the middle of a step, because %s", self._spec.node, self._leaving)
+                os._exit(_OVERDUE_EXIT_CODE)
+            return
+        found = self._steps.overdue(settings.step_timeout_seconds)
+        if found is None:
+            return
+        step, seconds = found
+        _log.error("%s ends, because %s has been running for %.1f s", self._spec.node, step, seconds)
+        try:
+            self._controller.call("overdue", {**step.to_json(), "seconds": seconds})
+        except (PeerUnavailable, Refused) as error:
+            _log.error("the driver was not told: %s", error)
+        os._exit(_OVERDUE_EXIT_CODE)
 
     def _measure(self) -> None:
         self._host.measure_changed()
         self._statistics = {
             "epoch": self._host.epoch,
             "loading": self._host.loading,
-            "waiting_steps": self._host.waiting_steps,
             "done_batch": self._host.done_batch(),
             "next_timer_ms": self._host.next_timer_ms(),
             "staged_bytes": self._staging.size,
@@ -239,12 +295,18 @@ class NodeProcess:
 
     def _command(self, document: dict[str, Any]) -> str:
         """In the working thread, in the order in which it was sent."""
+        number = document["number"]
+        if document["kind"] == "apply":
+            self._unheard.add(number)
 
         def hear() -> None:
+            self._unheard.discard(number)
             handle = partial(self._handlers[document["kind"]], document["message"])
-            for command in self._commands.accept(document["number"], handle):
+            for command in self._commands.accept(number, handle):
                 command()
 
+        if document["kind"] == "stop":
+            self._writer.hurry()  # the working thread may wait for it, and would not hear
         self._inbox.put(hear)
         return "heard"
 
@@ -253,6 +315,7 @@ class NodeProcess:
 
     def _leave(self, why: str) -> str:
         self._leaving = self._leaving or why
+        self._leaving_since = self._leaving_since or time.monotonic()
         self._wake()
         return "leaving"
 
@@ -268,7 +331,7 @@ class NodeProcess:
         self._reports.send("failed", failed.to_json())
         self._leaving = f"failed: {error}"
 
-    def _close(self) -> None:
+    def _close(self, opened: Sequence[StageRunner]) -> None:
         self._endpoint.close()
         self._writer.close()
         self._reports.close()
@@ -277,9 +340,9 @@ class NodeProcess:
         self._releases.close()
         for saver in self._savers:
             saver.close()
-        self._manager.close()
+        finish_within(_CLOSE_SECONDS, self._manager.close, "closing the state manager")
         self._controller.close()
-        for runner in self._runners:
+        for runner in opened:
             runner.close()
         self._store.close()
         _log.info("%s leaves: %s (%d threads)", self._spec.node, self._leaving, threading.active_count())

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from elastic.runtime.pauses import PauseMeter
 from elastic.runtime.wire import Peer, PeerUnavailable, Refused
+from elastic.runtime.wire.client import CALL_SECONDS
 
 _PAUSE_SECONDS = 0.1
 
@@ -15,7 +17,7 @@ class Reports:
     """Sends reports in a thread of its own, and pulses in another. Calls `leave` when the controller does not want us.
 
     `leave` is also called when the controller was silent for `silence_seconds`: it is gone, and nobody will ever ask
-    for what this node has.
+    for what this node has. Time in which this node itself did not run does not count as silence.
     """
 
     def __init__(
@@ -26,13 +28,16 @@ class Reports:
         *,
         pulse_seconds: float,
         silence_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._controller = controller
         self._pulse = pulse
         self._leave = leave
         self._pulse_seconds = pulse_seconds
         self._silence_seconds = silence_seconds
-        self._heard = time.monotonic()
+        self._clock = clock
+        self._pauses = PauseMeter(2 * pulse_seconds + CALL_SECONDS, clock)
+        self._heard = clock()
         self._closing = threading.Event()
         self._queue: queue.SimpleQueue[tuple[str, dict[str, Any]] | None] = queue.SimpleQueue()
         self._threads = [
@@ -47,12 +52,21 @@ class Reports:
     def send(self, kind: str, document: dict[str, Any]) -> None:
         self._queue.put((kind, document))
 
+    def tell(self, kind: str, document: dict[str, Any]) -> None:
+        """Send it now, past the queue, and return when it was heard, or when this node has no reason to wait."""
+        while not self._closing.is_set() and not self._sent(kind, document):
+            if time.monotonic() - self._heard > self._silence_seconds:
+                return  # the thread that sends heartbeats lets the node leave
+            self._closing.wait(_PAUSE_SECONDS)
+
     def close(self, flush_seconds: float = 5.0) -> None:
         """Send what is queued, as far as that works, and stop."""
         self._queue.put(None)
-        self._threads[0].join(flush_seconds)
+        started = [thread for thread in self._threads if thread.ident is not None]
+        for thread in started[:1]:
+            thread.join(flush_seconds)
         self._closing.set()
-        for thread in self._threads:
+        for thread in started:
             thread.join(flush_seconds)
 
     def _send_all(self) -> None:
@@ -63,9 +77,9 @@ class Reports:
     def _pulse_always(self) -> None:
         while not self._closing.wait(self._pulse_seconds):
             self._sent("pulse", self._pulse())
-            if time.monotonic() - self._heard > self._silence_seconds:
+            self._heard = min(self._clock(), self._heard + self._pauses.measure())
+            if self._clock() - self._heard > self._silence_seconds:
                 self._leave(f"the controller was silent for {self._silence_seconds:g} s")
-                return
 
     def _sent(self, kind: str, document: dict[str, Any]) -> bool:
         """Whether it was heard; a refusal was heard too."""
@@ -75,5 +89,5 @@ class Reports:
             return False
         except Refused as refused:
             self._leave(str(refused))
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         return True

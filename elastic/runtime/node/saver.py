@@ -1,5 +1,6 @@
 """Captured states become bytes, and bytes objects in the store, behind the working thread and within limits."""
 
+import logging
 import os
 import sys
 import threading
@@ -16,7 +17,9 @@ from storage.state import PackedState, StateManager, StateRef
 
 _CAPTURED_BYTES = 64 << 20  # captures are copies of state: beyond this, one after the other
 _LONGEST_REST_SECONDS = 1.0  # a store that is slow should not make snapshots slower still
-_NICENESS = 10  # of threads that nobody waits for: they get a tenth of a processor that the stream wants too
+_NICENESS = 10  # added for threads that nobody waits for: they get a tenth of a processor that the stream wants too
+_HIGHEST_NICENESS = 19  # the kernel knows no higher one
+_log = logging.getLogger(__name__)
 
 
 class Saver:
@@ -103,6 +106,16 @@ class Saver:
 
 
 def _stand_back() -> None:
-    """Lower the priority of the calling thread; Linux knows one for each."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+    """Lower the priority of the calling thread; Linux has one for each thread.
+
+    Relative to the current one and never upwards: only a privileged process may lower its niceness. A sandbox may
+    forbid even this, and then snapshots run at the priority of the node: slower batches, but no failure.
+    """
+    if sys.platform != "linux":
+        return
+    thread = threading.get_native_id()
+    try:
+        current = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, min(current + _NICENESS, _HIGHEST_NICENESS))
+    except OSError as error:
+        _log.warning("snapshots run at the priority of the node, because it cannot be lowered: %s", error)

@@ -8,7 +8,9 @@ from elastic.runtime.node.outputs import Outputs
 from elastic.runtime.node.reports import Reports
 from elastic.runtime.patience import patiently
 from elastic.runtime.protocol.host import Taken
+from elastic.runtime.stopping import Deadline
 
+_CLOSE_SECONDS = 5.0  # for a store that does not answer: less than the driver waits before it cancels the node
 _BEHIND = 4  # steps whose outputs wait for the store; more would be memory without end while it is away
 
 
@@ -38,11 +40,20 @@ class Writer:
         if taken.slots:
             self._queue.put(taken)
 
-    def close(self) -> None:
-        """Write what is queued, unless the store is away."""
+    def hurry(self) -> None:
+        """The node is about to leave: from now on a store that is away is not waited for."""
         self._closing.set()
-        self._queue.put(None)
-        self._thread.join()
+
+    def close(self, seconds: float = _CLOSE_SECONDS) -> bool:
+        """Write what is queued, unless the store is away; whether that was done in time."""
+        self.hurry()
+        deadline = Deadline(seconds)
+        try:
+            self._queue.put(None, timeout=seconds)
+        except queue.Full:
+            return False
+        self._thread.join(deadline.left())
+        return not self._thread.is_alive()
 
     def _write_all(self) -> None:
         while (taken := self._queue.get()) is not None:

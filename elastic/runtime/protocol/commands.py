@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from elastic.errors import PoisonedStep
 from elastic.results import ResultRef
 from elastic.runtime.protocol.messages import Failed, Message
 from migration import Ownership
@@ -93,10 +94,22 @@ class CommitStates:
 
 
 @dataclass(frozen=True)
-class FailJob:
-    """Stop the stream with this error."""
+class OpenMoveLease:
+    """Open a lease for the states of one mini-migration; answered by `MoveLeaseOpened`."""
 
-    failure: Failed
+
+@dataclass(frozen=True)
+class CloseMoveLease:
+    """Nobody needs the states of that mini-migration any more; has no answer."""
+
+    lease: str
+
+
+@dataclass(frozen=True)
+class FailJob:
+    """Stop the stream with this error: one that a node reported, or one that the coordinator found."""
+
+    failure: Failed | PoisonedStep
 
 
 Command = (
@@ -110,5 +123,7 @@ Command = (
     | PublishResults
     | OpenLease
     | CommitStates
+    | OpenMoveLease
+    | CloseMoveLease
     | FailJob
 )

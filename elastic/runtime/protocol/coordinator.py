@@ -10,15 +10,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from elastic.errors import PoisonedStep
 from elastic.routing import Routing
 from elastic.routing.slots import task_of_slot
 from elastic.runtime.protocol import commands, events
 from elastic.runtime.protocol.batches import Batches
 from elastic.runtime.protocol.commands import Command
+from elastic.runtime.protocol.crashes import LIMIT, Crashes, Death
 from elastic.runtime.protocol.messages import (
     Adopt,
     Applied,
     Apply,
+    CaughtUp,
     Failed,
     Forget,
     Held,
@@ -28,6 +31,8 @@ from elastic.runtime.protocol.messages import (
     Released,
     Saved,
     Snapshot,
+    StepEnded,
+    StepStarted,
     Stored,
 )
 from elastic.runtime.protocol.placement import Placement
@@ -44,10 +49,19 @@ class Coordinator:
     """One job's controller in one life. `handle` never blocks; calls must not overlap."""
 
     def __init__(
-        self, manifest: Manifest, routing: Routing, published: int, emitting: Sequence[bool], nodes: Sequence[str]
+        self,
+        manifest: Manifest,
+        routing: Routing,
+        published: int,
+        emitting: Sequence[bool],
+        nodes: Sequence[str],
+        *,
+        skips_poison: bool = False,  # whether rows that kill processes are set aside rather than fail the job
     ) -> None:
         self.manifest = manifest
-        self.failure: Failed | None = None
+        self.failure: Failed | PoisonedStep | None = None
+        self.crashes = Crashes()
+        self._skips_poison = skips_poison
         self.story: deque[tuple[Any, list[Command]]] = deque(maxlen=_STORY_LENGTH)
         slots = frozenset(slot for stage in range(len(emitting)) for slot in routing.slots(stage))
         self.placement = Placement(routing, slots)
@@ -65,6 +79,9 @@ class Coordinator:
             Released: self._released,
             Stored: self._stored,
             Installed: self._installed,
+            StepStarted: self._step_started,
+            StepEnded: self._step_ended,
+            CaughtUp: self._caught_up,
             events.NodeLost: self._lost,
             events.NodeWanted: self._wanted,
             events.NodeUnwanted: self._unwanted,
@@ -126,16 +143,17 @@ class Coordinator:
         decided: list[Command] = []
         for name in self.roster.without_units() if not self._epoch_asked else ():
             self.roster.give_units(name)
-            decided += self.roster.send(name, self._adoption(self.placement.slots_on(name)))
+            decided += self.roster.send(name, self._adoption(self.placement.slots_on(name), name))
         for name, slots in self._to_install.items():
-            decided += self.roster.send(name, self._adoption(sorted(slots)))
+            decided += self.roster.send(name, self._adoption(sorted(slots), name))
         self._to_install.clear()
         return decided
 
-    def _adoption(self, slots: Iterable[int]) -> Adopt:
+    def _adoption(self, slots: Iterable[int], node: str) -> Adopt:
         held = tuple(self._held(slot) for slot in slots)
         oldest = min((unit.through for unit in held), default=self.newest.batch)
-        return Adopt(self.manifest.epoch, held, self.batches.steps_after(oldest))
+        steps = self.batches.steps_after(oldest)
+        return Adopt(self.manifest.epoch, held, steps, self.crashes.is_careful(node), self.crashes.suspects(node))
 
     def _held(self, slot: int) -> Held:
         """With the newest state there is: one that was released on its way is not older than the last snapshot."""
@@ -145,11 +163,14 @@ class Coordinator:
         if released is not None and released.ref.batch >= through:
             state, through = released.ref, released.ref.batch
             source = self.roster.address(released.source) if released.source is not None else None
-        return Held(slot, state, through, self.batches.reported(slot), source)
+        return Held(slot, state, through, self.batches.reported(slot), source, self.crashes.isolated(slot))
 
     def _lost(self, event: events.NodeLost) -> list[Command]:
         if not self.roster.is_current(event.node, event.incarnation):
             return []
+        death = self.crashes.lost(event.node)
+        if death is not None and death.deaths >= LIMIT and not self._isolate(death):
+            return self._give_up(event, death)
         starting = self.roster.start(event.node)
         self.batches.forget_reports(event.node)
         self._releasing.pop(event.node, None)
@@ -161,6 +182,30 @@ class Coordinator:
             *self._go_on_with_snapshot(),
         ]
 
+    def _isolate(self, death: Death) -> bool:
+        """Whether the next incarnation can do better: it takes the step in a child process, unless this one did."""
+        return self._skips_poison and self.crashes.isolate(death)
+
+    def _give_up(self, event: events.NodeLost, death: Death) -> list[Command]:
+        tasks = sorted({task_of_slot(slot) for slot in death.slots})
+        self.failure = PoisonedStep(event.node, *death.position, tasks, death.deaths, event.reason)
+        return [commands.FailJob(self.failure)]
+
+    def _step_started(self, report: StepStarted) -> list[Command]:
+        if self.roster.listens_to(report):
+            self.crashes.started(report)
+        return []
+
+    def _step_ended(self, report: StepEnded) -> list[Command]:
+        if self.roster.listens_to(report):
+            self.crashes.ended(report)
+        return []
+
+    def _caught_up(self, report: CaughtUp) -> list[Command]:
+        if self.roster.listens_to(report):
+            self.crashes.caught_up(report.node)
+        return []
+
     def _wanted(self, event: events.NodeWanted) -> list[Command]:
         return [] if event.node in self.roster else [self.roster.start(event.node)]
 
@@ -169,6 +214,7 @@ class Coordinator:
         if event.node not in self.roster or self.placement.slots_on(event.node):
             return []
         stopping = self.roster.stop(event.node)
+        self.crashes.caught_up(event.node)
         self.placement.lost(event.node)
         self.snapshots.lost(event.node, self.placement.slots_on(event.node))
         return [stopping, *self._go_on_with_snapshot()]
@@ -178,6 +224,7 @@ class Coordinator:
         names = list(self.roster)
         for name in names:
             self.batches.forget_reports(name)
+            self.crashes.caught_up(name)
             self.snapshots.lost(name, self.placement.slots_on(name))
         stopping = [self.roster.stop(name) for name in names]
         for waiting in (self._releasing, self._to_install):
@@ -260,6 +307,7 @@ class Coordinator:
     def _states_committed(self, event: events.StatesCommitted) -> list[Command]:
         self._learn(event.manifest)
         self.batches.forget_steps(self.manifest.low_water_mark)
+        self.crashes.forget_steps(self.manifest.low_water_mark)
         self.snapshots.end()
         return self._give_units()
 

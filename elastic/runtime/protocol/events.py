@@ -51,6 +51,13 @@ class MoveAsked:
 
 
 @dataclass(frozen=True)
+class MoveLeaseOpened:
+    """States that a mini-migration moves are safe under this lease until it is closed."""
+
+    lease: str
+
+
+@dataclass(frozen=True)
 class BatchLogged:
     """All source partitions of a batch are durable in the log; without a `source` batch it is a tick of the driver."""
 

@@ -6,7 +6,7 @@ what a unit put out in steps that were reported before is thrown away.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ class _Unit:
     reported: Position
     epoch: int  # in which it came here
     saved: StateRef | None  # what it is loaded from
+    isolated: tuple[Position, ...] = ()  # steps that a child process has to try
     last_batch: int | None = None  # if it leaves: the batch after which it stops
     state: UnitState | None = None
     measured: int = -2  # the value of `changed` when the size was measured last
@@ -82,10 +83,18 @@ class Capture(NamedTuple):
     batch: int
 
 
-class Host:
-    """The units of one incarnation of a node. One thread at a time may call it."""
+Isolate = Callable[[StageRunner, UnitState, Sequence[pa.Table], Moment], tuple[UnitState, StepOutput]]
 
-    def __init__(self, runners: Sequence[StageRunner]) -> None:
+
+class Host:
+    """The units of one incarnation of a node. One thread at a time may call it.
+
+    `isolate` takes a step in another process and returns the state after it, with what came out; a step that has
+    killed processes is taken so.
+    """
+
+    def __init__(self, runners: Sequence[StageRunner], isolate: Isolate | None = None) -> None:
+        self._isolate = isolate
         self.epoch = 0
         self.replayed_rows = 0
         self._runners = runners
@@ -104,7 +113,7 @@ class Host:
         for held in new:
             changed = held.state.batch if held.state else -1
             self._units[held.slot] = _Unit(
-                held.slot, end_of(held.through), True, changed, held.reported, message.epoch, held.state
+                held.slot, end_of(held.through), True, changed, held.reported, message.epoch, held.state, held.isolated
             )
         self._steps.update((step.position, step) for step in message.steps)
         self._forget_steps()
@@ -171,14 +180,16 @@ class Host:
                 ready.setdefault(position, []).append(unit.slot)
         return [Work(self._steps[position], tuple(sorted(slots))) for position, slots in sorted(ready.items())]
 
-    def take(self, work: Work, rows: Mapping[int, Sequence[pa.Table]]) -> Taken:
-        """Let the units take the step, each with its slices in order."""
+    def take(
+        self, work: Work, rows: Mapping[int, Sequence[pa.Table]], before_unit: Callable[[int], None] = lambda _: None
+    ) -> Taken:
+        """Let the units take the step, each with its slices in order; `before_unit` hears of each that has work."""
         step = work.step
         here = [self._units[slot] for slot in work.slots if slot in self._units]
         units = [unit for unit in here if unit.next_position == step.position]
         taken = Taken(step.position, tuple(unit.slot for unit in units if unit.reported < step.position))
         for unit in units:
-            output = self._take(unit, step, rows.get(unit.slot, ()))
+            output = self._take(unit, step, rows.get(unit.slot, ()), before_unit)
             unit.position, unit.complete = step.position, step.complete
             self._put_out(unit, step, output, taken)
         self._forget_steps()
@@ -255,7 +266,9 @@ class Host:
     def _working(self) -> list[_Unit]:
         return [unit for unit in self._units.values() if not unit.is_released]
 
-    def _take(self, unit: _Unit, step: Step, slices: Sequence[pa.Table]) -> StepOutput | None:
+    def _take(
+        self, unit: _Unit, step: Step, slices: Sequence[pa.Table], before_unit: Callable[[int], None]
+    ) -> StepOutput | None:
         runner = self._runners[stage_of(unit.slot)]
         moment = Moment(
             unit.slot,
@@ -269,8 +282,12 @@ class Host:
         assert unit.state is not None  # noqa: S101 - for the type checker; next_position has looked
         if not slices and not runner.due(unit.state, moment):
             return None
+        before_unit(unit.slot)
         started = time.perf_counter()
-        output = runner.step(unit.state, slices, moment)
+        if self._isolate is not None and step.position in unit.isolated:
+            unit.state, output = self._isolate(runner, unit.state, slices, moment)
+        else:
+            output = runner.step(unit.state, slices, moment)
         unit.statistics.add(output.rows, time.perf_counter() - started)
         if not runner.operator.stateless:
             unit.changed = step.batch

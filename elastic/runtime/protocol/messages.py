@@ -19,6 +19,7 @@ class Held(NamedTuple):
 
     What the unit put out in steps up to `reported` is already in the controller's hands and must not be reported again.
     `source` is the address of a node that offers the same bytes: it has them before the store does, or sooner.
+    Steps at `isolated` have killed processes: the node lets a child process try them.
     """
 
     slot: int
@@ -26,29 +27,40 @@ class Held(NamedTuple):
     through: int
     reported: Position
     source: str | None = None
+    isolated: tuple[Position, ...] = ()
 
     def to_json(self) -> list[Any]:
-        return [self.slot, self.state and self.state.to_json(), self.through, list(self.reported), self.source]
+        state = self.state and self.state.to_json()
+        return [self.slot, state, self.through, list(self.reported), self.source, list(map(list, self.isolated))]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:
-        slot, state, through, reported, source = document
-        return cls(slot, state and StateRef.from_json(state), through, Position(*reported), source)
+        slot, state, through, reported, source, isolated = document
+        positions = tuple(Position(*position) for position in isolated)
+        return cls(slot, state and StateRef.from_json(state), through, Position(*reported), source, positions)
 
 
 @dataclass(frozen=True)
 class Adopt:
-    """Take these units over: load, repeat the steps after their states, then go on with what comes."""
+    """Take these units over: load, repeat the steps after their states, then go on with what comes.
+
+    A node that replaces a lost one is `careful`: it reports each of these steps before it takes it, and at `suspects`,
+    where processes of this node died before, each unit.
+    """
 
     epoch: int
     units: tuple[Held, ...]
     steps: tuple[Step, ...]
+    careful: bool = False
+    suspects: tuple[Position, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
             "epoch": self.epoch,
             "units": [unit.to_json() for unit in self.units],
             "steps": [step.to_json() for step in self.steps],
+            "careful": self.careful,
+            "suspects": list(map(list, self.suspects)),
         }
 
     @classmethod
@@ -57,6 +69,8 @@ class Adopt:
             document["epoch"],
             tuple(map(Held.from_json, document["units"])),
             tuple(map(Step.from_json, document["steps"])),
+            document["careful"],
+            tuple(Position(*position) for position in document["suspects"]),
         )
 
 
@@ -182,6 +196,43 @@ class Applied:
                 "results": results and ResultRef.from_json(results),
             }
         )
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """These units begin to take a step: if the node dies now, it died of this step. Sent by a careful node only."""
+
+    node: str
+    incarnation: str
+    position: Position
+    slots: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        position, slots = Position(*document["position"]), tuple(document["slots"])
+        return cls(document["node"], document["incarnation"], position, slots)
+
+
+@dataclass(frozen=True)
+class StepEnded(StepStarted):
+    """They have taken it. May arrive after the next `StepStarted`."""
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """A node has taken all steps that its adoption named."""
+
+    node: str
+    incarnation: str
+    units: int = 0
+    replayed_rows: int = 0
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        return cls(document["node"], document["incarnation"], document["units"], document["replayed_rows"])
 
 
 class Unchanged(NamedTuple):

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 
 from elastic.runtime.protocol import commands
 from elastic.runtime.protocol.commands import Command, StartNode, StopNode
-from elastic.runtime.protocol.messages import Applied, Failed, Installed, Joined, Message, Released, Saved, Stored
+from elastic.runtime.protocol.messages import (
+    Applied,
+    CaughtUp,
+    Failed,
+    Installed,
+    Joined,
+    Message,
+    Released,
+    Saved,
+    StepStarted,
+    Stored,
+)
 
 
 @dataclass
@@ -84,7 +95,9 @@ class Roster:
         node = self._nodes.get(name)
         return [commands.Send(name, node.incarnation, message)] if node is not None and node.has_units else []
 
-    def listens_to(self, report: Applied | Saved | Failed | Released | Stored | Installed) -> bool:
+    def listens_to(
+        self, report: Applied | Saved | Failed | Released | Stored | Installed | StepStarted | CaughtUp
+    ) -> bool:
         return self.is_current(report.node, report.incarnation) and self._nodes[report.node].has_units
 
     def _new_incarnation(self, name: str) -> str:

@@ -4,6 +4,8 @@ An offset is the number of the next batch, and the identity of the results that 
 from its checkpoint reads each batch once, and notices if the job was started anew meanwhile.
 """
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -16,17 +18,18 @@ from elastic.errors import InvalidSetting, ResultsExpired
 from elastic.results import chosen_stage, result_schemas
 from elastic.results.errors import OtherResults
 from elastic.runtime.patience import patiently
-from elastic.runtime.sources.access import Access, positive
+from elastic.runtime.sources.access import Access, Credentials, positive
 from elastic.runtime.sources.reading import PATIENCE_SECONDS, ResultsPartition, StageResults
 from elastic.runtime.sources.tables import spark_schema
 
+_RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # a process for each query
 _OPTIONS = ("stage", "startingBatch", "maxBatchesPerTrigger")
 
 
 class ResultsSource(DataSource):
     """Options: `store` and `name` of the job, `stage`, `startingBatch`, `maxBatchesPerTrigger`."""
 
-    secret_bytes: ClassVar[bytes | None] = None  # the application's, unless `register` was given another
+    credentials: ClassVar[Credentials] = Credentials()  # the application's, unless `register` was given others
 
     @classmethod
     def name(cls) -> str:
@@ -45,7 +48,7 @@ class ResultsSource(DataSource):
         return ResultsStreamReader(self._results(schema), starting, positive(self.options, "maxBatchesPerTrigger"))
 
     def _access(self) -> Access:
-        return Access.of(self.options, _OPTIONS, self.secret_bytes)
+        return Access.of(self.options, _OPTIONS, self.credentials)
 
     def _results(self, schema: StructType) -> StageResults:
         """Spark asks for it again in every batch, in a process that may have to open the store first."""
@@ -109,6 +112,10 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._results.read(partition)
 
+    def stop(self) -> None:
+        """Called by PySpark's runner when the query ends."""
+        end_with_spark(sys.exc_info()[1])
+
     def _offset(self, batch: int) -> dict[str, Any]:
         return {"next": batch, "results": self._found()}
 
@@ -121,6 +128,17 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._identity is None:
             self._identity = self._results.asked(lambda log: log.identity())
         return self._identity
+
+
+def end_with_spark(error: BaseException | None) -> None:
+    """End the process of PySpark's runner if Spark has closed the connection to it.
+
+    The query was stopped, or Spark: a normal end. PySpark would report it over the closed connection, and print a
+    traceback because that fails.
+    """
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    if isinstance(error, EOFError | ConnectionError) and main is not None and main.name == _RUNNER:
+        os._exit(0)
 
 
 def _first(published: range, starting: str) -> int:

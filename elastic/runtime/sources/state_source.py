@@ -12,9 +12,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from elastic.results import BATCH, TASK, Description
-from elastic.results.errors import SnapshotReplaced, UnknownJob
+from elastic.results.errors import MixedState, SnapshotReplaced, UnknownJob
 from elastic.routing.slots import stage_of, task_of_slot
-from elastic.runtime.sources.access import Access
+from elastic.runtime.sources.access import Access, Credentials
 from elastic.runtime.sources.tables import as_spark_expects, shared_out, spark_schema
 from storage.errors import ObjectMissing
 from storage.state import Manifests, StateManager, StateRef
@@ -47,7 +47,7 @@ class StatePartition(InputPartition):
 class StateSource(DataSource):
     """Options: `store` and `name` of the job, and `stage` if it has several."""
 
-    secret_bytes: ClassVar[bytes | None] = None  # the application's, unless `register` was given another
+    credentials: ClassVar[Credentials] = Credentials()  # the application's, unless `register` was given others
 
     @classmethod
     def name(cls) -> str:
@@ -60,7 +60,7 @@ class StateSource(DataSource):
         return StateReader(self._state(), schema)
 
     def _state(self) -> "StageState":
-        return StageState(Access.of(self.options, _OPTIONS, self.secret_bytes), self.options.get("stage"))
+        return StageState(Access.of(self.options, _OPTIONS, self.credentials), self.options.get("stage"))
 
 
 class StateReader(DataSourceReader):
@@ -76,7 +76,10 @@ class StateReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, StatePartition):  # else there are none
             for rows in self._state.rows(partition.slots):
-                yield from as_spark_expects(rows, self._schema)
+                try:
+                    yield from as_spark_expects(rows, self._schema)
+                except pa.ArrowException as cause:
+                    raise MixedState(str(cause).rstrip(".")) from cause
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,10 @@ class StageState:
         with self._manager() as manager:
             tried = [_state_rows(runner, manager, slot) for slot in {*by_size[len(by_size) // 2 :][:1], *by_size[-1:]}]
         found = [rows for rows in tried if rows.num_rows] or [runner.state_rows(runner.new_state())]
-        return pa.unify_schemas([rows.schema for rows in found], promote_options="permissive")
+        try:
+            return pa.unify_schemas([rows.schema for rows in found], promote_options="permissive")
+        except pa.ArrowException as cause:
+            raise MixedState(str(cause).rstrip(".")) from cause
 
     def rows(self, slots: list[SavedSlot]) -> Iterator[pa.Table]:
         """The state of each slot, one at a time in memory, with its place."""

@@ -1,6 +1,7 @@
 """The listening end: named actions that take and give JSON, uploads of rows, and downloads of bytes."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,13 +12,18 @@ from elastic.runtime.wire.chunks import chunked
 from elastic.runtime.wire.token import TokenCheck
 from storage.stores.protocol import Bytes
 
+_log = logging.getLogger(__name__)
+
 Action = Callable[[dict[str, Any]], Any]
 Upload = Callable[[dict[str, Any], pa.Table], None]
 Download = Callable[[dict[str, Any]], Bytes]
 
 
 class Refused(Exception):
-    """Raised by a handler: the call is understood and not accepted; the caller must not repeat it as it is."""
+    """Raised by a handler: the call is understood and not accepted; the caller must not repeat it as it is.
+
+    A caller gets it for any handler that fails: the same call would fail again.
+    """
 
 
 class Endpoint:
@@ -56,6 +62,10 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             answer = handler(document)
         except Refused as refused:
             raise flight.FlightServerError(f"refused: {refused}") from refused
+        except Exception as error:
+            # Flight would translate some types into errors that look like those of a connection.
+            _log.exception("the handler of %s failed", action.type)
+            raise flight.FlightServerError(f"failed: {type(error).__name__}: {error}") from error
         return iter([json.dumps(answer).encode()])
 
     def do_put(self, _context: Any, descriptor: Any, reader: Any, _writer: Any) -> None:

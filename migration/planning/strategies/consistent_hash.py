@@ -1,6 +1,7 @@
 """Consistent hashing as a baseline (Karger et al.; paper 003, sections 2 and 6)."""
 
 import hashlib
+import operator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,9 @@ def consistent_hash(problem: Problem, seed: int = 0, virtual_nodes: int = DEFAUL
     and the result is scattered. When nodes must go and none is named, the last ones leave. The same seed and names give
     the same ring. O((n' * virtual_nodes + m) log).
     """
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise InvalidInput(f"seed is {seed!r}. Give a whole number.")
+    seed = operator.index(seed)
     points_each = checked_count(virtual_nodes, "virtual_nodes")
     nodes = (*problem.staying, *problem.joining)[: problem.node_count]
     points = np.concatenate([_points(seed, f"node {node}", points_each) for node in nodes])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from itertools import islice
+from numbers import Real
 from typing import NamedTuple
 
 from migration.errors import Infeasible, InvalidInput, ValueDoesNotFit
@@ -148,7 +149,7 @@ def _best_by_search(ground: _Ground, value: ValueFunction, guide: Guide, gamma: 
 
 
 def _checked_gamma(gamma: object) -> float:
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 <= gamma <= 1:
+    if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 <= float(gamma) <= 1:
         raise InvalidInput(f"gamma is {gamma!r}. Give a discount between 0 and 1.")
     return float(gamma)
 

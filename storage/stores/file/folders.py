@@ -10,26 +10,26 @@ _Answer = TypeVar("_Answer")
 _MOST_TRIES = 50  # each is lost only if a deleter removes the folder within the microseconds since it was made
 
 
-def in_folder(folder: Path, action: Callable[[], _Answer]) -> _Answer:
-    """The action, made again with a new folder whenever the folder is missing."""
+def in_folder(folder: Path, mode: int, action: Callable[[], _Answer]) -> _Answer:
+    """The action, made again with a new folder of that mode whenever the folder is missing."""
     for _ in range(_MOST_TRIES):
         try:
             return action()
         except FileNotFoundError:
             with suppress(FileNotFoundError):  # its parent was removed in between
-                make_folder(folder)
+                make_folder(folder, mode)
     return action()
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, mode: int) -> None:
     """The folder and those above it, each of them durable; one that is there already stays."""
     try:
-        folder.mkdir()
+        folder.mkdir(mode)
     except FileExistsError:
         return
     except FileNotFoundError:
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        make_folder(folder.parent, mode)
+        folder.mkdir(mode, exist_ok=True)
     sync_folder(folder.parent)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from zlib import crc32
 
 from storage.stores.file.folders import in_folder
+from storage.stores.file.permissions import PRIVATE, Modes
 
 # Keys share this many lock files: one file a key would leave a file behind for every key that ever was. They are never
 # removed, because whoever waits for a removed file would lock nothing.
@@ -15,10 +16,10 @@ _LOCK_FILES = 64
 
 
 @contextmanager
-def locked(folder: Path, key: str) -> Iterator[None]:
+def locked(folder: Path, key: str, modes: Modes = PRIVATE) -> Iterator[None]:
     """Nobody else is between these lines for this key; a process that dies there lets the next one in."""
     path = folder / f"{crc32(key.encode()) % _LOCK_FILES:02d}"
-    descriptor = in_folder(folder, lambda: os.open(path, os.O_RDWR | os.O_CREAT, 0o666))
+    descriptor = in_folder(folder, modes.folder, lambda: os.open(path, os.O_RDWR | os.O_CREAT, modes.file))
     try:
         flock(descriptor, LOCK_EX)
         yield

@@ -8,9 +8,12 @@ from storage.stores.file.store import FileStore
 from storage.stores.protocol import DEFAULT_TIMEOUT_SECONDS, Store
 
 
-def open_file(url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Store:
-    """The store in a folder, which is made if it is missing; what dead writers left there is removed."""
-    return FileStore(_folder(url), timeout_seconds)
+def open_file(url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS, shared: bool = False) -> Store:
+    """The store in a folder, which is made if it is missing; what dead writers left there is removed.
+
+    The store is private to its user unless it is `shared`: then the umask decides who can read it.
+    """
+    return FileStore(_folder(url), timeout_seconds, shared=shared)
 
 
 def _folder(url: str) -> Path:

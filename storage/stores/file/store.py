@@ -15,6 +15,7 @@ from storage.stores.file.failures import typed
 from storage.stores.file.folders import in_folder, make_folder, remove_empty_folders, sync_folder
 from storage.stores.file.listing import Entries, entries, scan_folder
 from storage.stores.file.locks import locked
+from storage.stores.file.permissions import PRIVATE, SHARED, claim_folder
 from storage.stores.file.reading import read
 from storage.stores.file.temporary import remove_leftovers, temporary_file
 from storage.stores.file.versions import version_of, write_durably
@@ -36,14 +37,18 @@ class FileStore:
 
     A call that hangs in the file system raises `StoreTimeout`; its thread lingers, and gives up before the object
     becomes visible if the hanging ends (`_Deadline`).
+
+    Only the user who owns the folder can read it, and the folder of another user is refused. A `shared` store leaves
+    both to the umask and the file system.
     """
 
     conditional = True
 
-    def __init__(self, folder: Path, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
+    def __init__(self, folder: Path, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS, *, shared: bool = False) -> None:
         checked_timeout(timeout_seconds)
         self.url = folder.as_uri()
         self._folder = folder
+        self._modes = SHARED if shared else PRIVATE
         self._temporary = folder / _RESERVED / "writing"
         self._locks = folder / _RESERVED / "locks"
         self._timeout = timeout_seconds
@@ -59,7 +64,7 @@ class FileStore:
 
     def put(self, key: str, data: Bytes, *, timeout: float | None = None) -> str:
         def place(temporary: Path, path: Path, deadline: "_Deadline") -> None:
-            with locked(self._locks, key):
+            with locked(self._locks, key, self._modes):
                 deadline.check()
                 temporary.replace(path)
 
@@ -77,7 +82,7 @@ class FileStore:
 
     def compare_and_swap(self, key: str, data: Bytes, expected: str, *, timeout: float | None = None) -> str:
         def place(temporary: Path, path: Path, deadline: "_Deadline") -> None:
-            with locked(self._locks, key):
+            with locked(self._locks, key, self._modes):
                 if not path.exists() or version_of(path.stat()) != expected:
                     raise Changed(self.url, key)
                 deadline.check()
@@ -129,7 +134,9 @@ class FileStore:
             raise typed(failure, self.url, operation, key) from failure
 
     def _prepare(self) -> None:
-        make_folder(self._folder)
+        make_folder(self._folder, self._modes.folder)
+        if self._modes is PRIVATE:
+            claim_folder(self._folder, self.url, _RESERVED)
         remove_leftovers(self._temporary)
 
     def _write(
@@ -139,9 +146,9 @@ class FileStore:
         content = memoryview(data).cast("B")
 
         def work(deadline: "_Deadline") -> str:
-            with temporary_file(self._temporary) as temporary:
+            with temporary_file(self._temporary, self._modes) as temporary:
                 version = write_durably(temporary.descriptor, content)
-                in_folder(path.parent, partial(place, temporary.path, path, deadline))
+                in_folder(path.parent, self._modes.folder, partial(place, temporary.path, path, deadline))
             with suppress(FileNotFoundError):  # somebody has deleted the object, and the empty folder
                 sync_folder(path.parent)
             return version
@@ -163,7 +170,7 @@ class FileStore:
         folders = set()
         for key in keys:
             path = self._folder / key
-            with locked(self._locks, key):
+            with locked(self._locks, key, self._modes):
                 deadline.check()
                 path.unlink(missing_ok=True)
             folders.add(path.parent)

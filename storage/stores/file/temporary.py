@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.stores.file.folders import in_folder
+from storage.stores.file.permissions import PRIVATE, Modes
 
 
 class Temporary(NamedTuple):
@@ -20,9 +21,9 @@ class Temporary(NamedTuple):
 
 
 @contextmanager
-def temporary_file(folder: Path) -> Iterator[Temporary]:
+def temporary_file(folder: Path, modes: Modes = PRIVATE) -> Iterator[Temporary]:
     """A new file, locked for as long as its writer lives; at the end its name is gone, however it ends."""
-    descriptor, path = _locked_file(folder)
+    descriptor, path = _locked_file(folder, modes)
     try:
         yield Temporary(descriptor, path)
     finally:
@@ -47,10 +48,11 @@ def remove_leftovers(folder: Path) -> None:
                     os.close(descriptor)
 
 
-def _locked_file(folder: Path) -> Temporary:
+def _locked_file(folder: Path, modes: Modes) -> Temporary:
     while True:
         path = folder / secrets.token_hex(8)
-        descriptor = in_folder(folder, partial(os.open, path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        create = partial(os.open, path, os.O_RDWR | os.O_CREAT | os.O_EXCL, modes.file)
+        descriptor = in_folder(folder, modes.folder, create)
         try:
             if _lock(descriptor):
                 return Temporary(descriptor, path)

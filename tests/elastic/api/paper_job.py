@@ -12,7 +12,7 @@ from elastic.control import Autoscaler, Journal, JournalPage, Load, Migration, M
 from elastic.errors import JobStopped
 from elastic.results import Description
 from elastic.results.description import StageDescription
-from elastic.runtime.status import JobStatus, NodeStatus, UnitStatus
+from elastic.runtime.status import JobStatus, NodeStatus, StepStatus, UnitStatus
 from mdp import ValueTable
 from migration import Ownership, Plan, Workload
 from storage.codec import Secret
@@ -31,6 +31,9 @@ class PaperJob:
         self.cluster = PaperCluster(tasks, nodes, **cluster)
         self.state = "running"
         self.losses = 0
+        self.step: StepStatus | None = None  # what every node is taking
+        self.sink_error: str | None = None
+        self.problems: list[str] = []
         self.autoscaler: Autoscaler | None = None
         self._store = storage.open("memory:")
         self._journal = Journal(self._store, "job")
@@ -59,7 +62,7 @@ class PaperJob:
             state=self.state,
             epoch=len(self.journal()),
             last_batch=batch,
-            applied_batch=applied,
+            published_batch=applied,
             saved_batch=max(-1, batch - 8),
             batches_ahead=1,
             rows=1000 * (batch + 1),
@@ -67,6 +70,8 @@ class PaperJob:
             recoveries=({"node": "node-1", "reason": "silent", "seconds": 1.5, "units": 4, "replayed_rows": 9},)
             * self.losses,
             nodes=tuple(self._node(name, owned) for name in sorted(self.cluster.nodes)),
+            sink_error=self.sink_error,
+            problems=tuple(self.problems),
         )
 
     def assignment(self) -> Ownership:
@@ -102,7 +107,9 @@ class PaperJob:
 
     def _node(self, name: str, owned: Ownership) -> NodeStatus:
         units = tuple(UnitStatus(task, 10, 0.1, 1000) for task in owned.tasks_of(name))
-        return NodeStatus(name, True, "127.0.0.1:1", 1, loading=0, waiting_steps=0, staged_bytes=0, units=units)
+        return NodeStatus(
+            name, True, "127.0.0.1:1", 1, loading=0, waiting_steps=0, staged_bytes=0, units=units, step=self.step
+        )
 
     def _request(self, nodes: int | None, add: int | None, remove: Sequence[str], how: dict[str, Any]) -> ScaleRequest:
         asked = {name: how.pop(name) for name in ScaleRequest.options() if name in how}

@@ -1,9 +1,11 @@
 """Changes need the token; one migration at a time; what cannot be right starts nothing."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from elastic.control import NodeStep
 from tests.elastic.api.conftest import SECRET, Client
 from tests.elastic.api.paper_job import PaperJob
 
@@ -74,6 +76,15 @@ def test_a_second_migration_is_refused_while_one_is_under_way(client: Client, jo
     job.cluster.go.set()
     settled(job)
     assert len(job.assignment().nodes) == 6
+
+
+def test_a_request_beyond_the_task_slots_is_refused_by_plan_and_scale_alike(client: Client, job: PaperJob) -> None:
+    job.cluster.slots = 5
+    for answer in (client.get("jobs/words/plan", params={"nodes": 5}), client.change("jobs/words/scale", nodes=5)):
+        assert answer.status_code == 422
+        assert answer.json()["type"] == "urn:elastic:TooFewSlots"
+        assert answer.json()["facts"] == {"nodes": 5, "slots": 5, "needed": 6, "master": "local[5]"}
+    assert job.migration is None
 
 
 def test_of_many_requests_at_once_one_wins(client: Client, job: PaperJob) -> None:
@@ -178,3 +189,29 @@ def test_a_job_that_has_ended_is_not_scaled(client: Client, job: PaperJob) -> No
         answer = client.change("jobs/words/scale", nodes=6)
         assert answer.status_code == 409
         assert answer.json()["type"] == "urn:elastic:JobStopped"
+
+
+def test_a_migration_names_the_node_that_keeps_it_waiting_and_a_cancellation_replaces_that(
+    client: Client, job: PaperJob
+) -> None:
+    job.cluster.go.clear()
+    number = client.change("jobs/words/scale", nodes=6, relax=True).json()["number"]
+    path = f"jobs/words/migrations/{number}"
+    deadline = time.monotonic() + 10
+    while not (waiting := client.get(path).json()["progress"]["waiting_for"]):
+        assert time.monotonic() < deadline
+    assert not client.get(path).json()["progress"]["overdue"]
+    node, _, rest = waiting[0].partition(" to release task")
+    assert rest
+    job.cluster.busy[node] = NodeStep("batch 7, round 0 of task 3 for 42 s", overdue=True)
+    while not any(line.startswith(f"waits for {node}") for line in client.get(f"{path}/story").json()["lines"]):
+        assert time.monotonic() < deadline
+    progress = client.get(path).json()["progress"]
+    assert progress["overdue"]
+    assert f"{waiting[0]}; it has been taking batch 7, round 0 of task 3 for 42 s" in progress["waiting_for"]
+    client.change(f"{path}/cancel")
+    assert job.migration is not None
+    assert job.migration.wait(10)
+    assert client.get(path).json()["progress"]["phase"] == "cancelled"
+    assert client.get(path).json()["progress"]["waiting_for"] == []
+    assert [one.partition(":")[0] for one in job.cluster.replaced] == [node]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from elastic.runtime.status import StepStatus
 from migration import Plan, ownership_from_dict
 from tests.elastic.api.conftest import Client
 from tests.elastic.api.paper_job import PaperJob
@@ -31,7 +32,7 @@ def test_status_tells_what_the_job_tells_but_no_keys(client: Client, job: PaperJ
     known = json.loads(json.dumps(job.status().to_json()))
     for node in known["nodes"]:
         del node["heavy_keys"]
-    moving = {"last_batch", "applied_batch", "saved_batch", "rows"}
+    moving = {"last_batch", "published_batch", "saved_batch", "rows"}
     assert {name: told[name] for name in told.keys() - moving} == {name: known[name] for name in known.keys() - moving}
 
 
@@ -70,7 +71,7 @@ def test_a_strategy_that_cannot_plan_says_why_beside_those_that_can(client: Clie
 
 
 def test_an_infeasible_plan_says_which_numbers_would_do(client: Client) -> None:
-    asked: dict[str, Any] = {"nodes": 15, "tau": 0.0, "strategy": "ssm"}
+    asked: dict[str, Any] = {"nodes": 15, "tau": 0.0, "relax": False, "strategy": "ssm"}
     problem = client.get("jobs/words/plan", params=asked).json()["plans"][0]["problem"]
     assert problem["type"] == "urn:elastic:Infeasible"
     assert problem["facts"]["smallest_tau"] > 0
@@ -116,12 +117,12 @@ def test_the_journal_comes_in_pages_newest_first(client: Client, job: PaperJob) 
 
 
 def test_health_is_bad_when_a_job_has_failed(client: Client, job: PaperJob) -> None:
-    assert client.get("health").json() == {"status": "ok", "jobs": {"words": "running"}}
+    assert client.get("health").json() == {"status": "ok", "jobs": {"words": "running"}, "problems": {}}
     job.state = "failed"
     client.board.find("words").look()
     answer = client.get("health")
     assert answer.status_code == 503
-    assert answer.json() == {"status": "failing", "jobs": {"words": "failed"}}
+    assert answer.json() == {"status": "failing", "jobs": {"words": "failed"}, "problems": {}}
 
 
 def test_what_is_not_there_is_not_found(client: Client) -> None:
@@ -130,3 +131,26 @@ def test_what_is_not_there_is_not_found(client: Client) -> None:
         assert answer.status_code == 404
         assert answer.json()["status"] == 404
     assert "'words'" not in client.get("jobs/wrods").json()["detail"].replace("'wrods'", "")
+
+
+def test_a_job_with_an_overdue_step_and_a_failed_sink_is_degraded_and_says_why(client: Client, job: PaperJob) -> None:
+    job.step = StepStatus(7, 0, (3,), 42.0, overdue=True)
+    job.sink_error = "OSError: the folder is gone"
+    job.problems = ["node-1 has been taking batch 7", "results no longer reach the sink"]
+    client.board.find("words").look()
+    answer = client.get("health")
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "degraded", "jobs": {"words": "degraded"}, "problems": {"words": job.problems}}
+    status = client.get("jobs/words/status").json()
+    assert status["sink_error"] == "OSError: the folder is gone"
+    assert status["nodes"][0]["step"] == {"batch": 7, "round": 0, "tasks": [3], "seconds": 42.0, "overdue": True}
+    snapshot = client.get("jobs/words/snapshot").json()
+    assert (snapshot["problems"], snapshot["nodes"][0]["step"]["batch"]) == (job.problems, 7)
+    metrics = client.get("metrics").text
+    for line in (
+        'elastic_sink_failed{job_name="words"} 1.0',
+        'elastic_problems{job_name="words"} 2.0',
+        'elastic_node_step_seconds{job_name="words",node="node-1"} 42.0',
+        'elastic_node_step_overdue{job_name="words",node="node-1"} 1.0',
+    ):
+        assert line in metrics

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastic.api import rendering
 from elastic.api.responses import ApplyLag
 from elastic.api.watcher import Watcher
 from migration import Workload
@@ -51,6 +52,13 @@ def test_a_snapshot_says_of_every_task_where_it_is_and_of_every_node_what_it_car
     work = sum(node.work for node in snapshot.nodes)
     assert abs(snapshot.cap - 1.2 * work / 4) < 1e-9
     assert snapshot.migration is None
+
+
+def test_nodes_are_told_in_the_order_of_their_names() -> None:
+    job = PaperJob(tasks=24, nodes=11)
+    names = [f"node-{number}" for number in range(1, 12)]
+    assert [node.name for node in Watcher(job).look().nodes] == names
+    assert [node.name for node in rendering.status(job.status()).nodes] == names
 
 
 def test_snapshots_are_numbered_and_each_has_a_response_time() -> None:

@@ -2,6 +2,10 @@
 
 import json
 import os
+import re
+import subprocess
+import sys
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -41,6 +45,40 @@ def test_watching_refreshes_until_its_time_is_over() -> None:
 
     assert shown.exit_code == 0, shown.output
     assert "words: running" in shown.output
+
+
+@pytest.mark.usefixtures("served")
+def test_watching_into_a_file_writes_a_line_for_every_change(tmp_path: Path) -> None:
+    assert elastic("scale", "--nodes", "5", "--relax", "--yes").exit_code == 0
+    written = tmp_path / "watched"
+    command = [sys.executable, "-m", "elastic", "watch", "--every", "0.1"]
+    with (
+        written.open("w") as file,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.PIPE, text=True) as watching,  # noqa: S603
+    ):
+        for _ in range(300):
+            if len(written.read_text().splitlines()) > 2:
+                break
+            time.sleep(0.1)
+        watching.terminate()
+    lines = written.read_text().splitlines()
+    assert len(lines) > 2
+    assert len({line.partition("words: ")[2] for line in lines}) == len(lines)
+    known = r"20[\d-]+ [\d:+]+ words: running, batch \d+ .* 5 nodes, 0 lost so far; migration 1: 4 -> 5 nodes, done, "
+    assert all(re.match(known, line) for line in lines)
+
+
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("how", [["--json"], []])
+def test_a_reader_that_closes_the_pipe_ends_the_command_without_a_traceback(how: list[str]) -> None:
+    command = [sys.executable, "-m", "elastic", "watch", "--every", "0.1", *how]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:  # noqa: S603
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert "words" in watching.stdout.readline()
+        watching.stdout.close()
+        assert watching.stderr.read() == ""
+        watching.wait(30)
 
 
 @pytest.mark.usefixtures("served")
@@ -91,6 +129,26 @@ def test_json_asks_nothing_and_tells_how_it_ended() -> None:
     again = json.loads(elastic("rebalance", "--tau", "0.1", "--relax", "--json").output)
 
     assert ended["progress"]["phase"] == again["progress"]["phase"] == "done"
+
+
+@pytest.mark.usefixtures("served")
+def test_a_request_beyond_the_task_slots_is_refused(job: PaperJob) -> None:
+    job.cluster.slots = 5
+    for command in (("plan",), ("scale",), ("scale", "--yes")):
+        refused = elastic(*command, "--nodes", "5")
+        assert refused.exit_code == 1
+        assert "5 nodes need 6 task slots" in refused.output
+    assert job.migration is None
+
+
+@pytest.mark.usefixtures("served")
+def test_an_unbalanced_plan_is_relaxed_unless_the_user_says_no(job: PaperJob) -> None:
+    refused = elastic("scale", "--nodes", "5", "--tau", "0", "--no-relax", "--yes")
+    assert refused.exit_code == 1
+    assert "cannot balance" in refused.output
+    assert elastic("scale", "--nodes", "5", "--tau", "0", "--yes").exit_code == 0
+    assert job.migration is not None
+    assert job.migration.plan.relaxed
 
 
 def test_a_migration_is_paused_resumed_and_cancelled_and_a_second_one_is_refused() -> None:

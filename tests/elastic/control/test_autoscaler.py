@@ -220,6 +220,17 @@ def test_a_refused_request_is_written_down_and_followed_by_a_cool_down() -> None
     assert refused[0]["error"].startswith("Infeasible: ")
 
 
+def test_a_full_cluster_refuses_the_autoscaler_which_asks_again_after_a_cool_down() -> None:
+    full = world(demand=2.0)
+    full.cluster.slots = 3
+    assert set(full.turns(WINDOW + 2 + COOL_DOWN)) == {2}
+    refused = full.records("refused")
+    assert [(record["nodes"], record["target"]) for record in refused] == [(2, 4), (2, 4)]
+    assert refused[0]["error"].startswith("TooFewSlots: ")
+    full.cluster.slots = None
+    assert full.turns(COOL_DOWN + 5)[-1] == 4
+
+
 def test_a_request_that_comes_too_late_is_written_down_and_followed_by_a_cool_down() -> None:
     class Taken(Scaler):
         def scale(self, *_: Any, **__: Any) -> Migration:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import storage
 from elastic.control import MODES, Journal, Migration, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
-from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom
+from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom, TooFewSlots
 from migration import Assignment, Workload
+from migration.errors import Infeasible
 from migration.live import MigrationRun
 from migration.live.messages import Command
 from tests.elastic.paper_nodes import PaperNodes
@@ -35,13 +36,11 @@ class PaperCluster(PaperNodes):
     def vitals(self) -> Vitals:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
-    @contextmanager
-    def moving(self, run: MigrationRun, transfer: str) -> Iterator[None]:
+    def begin(self, run: MigrationRun, transfer: str) -> None:
         self.go.wait(10)
         self.run = run
         self.transfers.append(transfer)
-        self._carry_out(run, run.start())
-        yield
+        self._carry_out(run, run.go_on())
 
     def _carry_out(self, run: MigrationRun, waiting: list[Command]) -> None:
         direct_bytes = 1 if self.transfers[-1] == "direct" else 0
@@ -104,6 +103,56 @@ def test_a_cluster_without_room_fails_the_request_and_nothing_changed() -> None:
     assert cluster.nodes == set(before.nodes)
     assert [record.get("outcome") for record in journal.read()] == [None, "failed"]
     assert scaler.scale(ScaleRequest(nodes=3)).wait(10)
+
+
+def test_a_request_beyond_the_task_slots_is_refused_before_anything_starts() -> None:
+    cluster = PaperCluster()
+    cluster.slots = 4
+    scaler, journal = scaler_of(cluster)
+    for refused in (ScaleRequest(nodes=4), ScaleRequest(add=2), ScaleRequest(nodes=8, mode="restart")):
+        for ask in (scaler.plan, scaler.scale):
+            with pytest.raises(TooFewSlots):
+                ask(refused)
+    assert cluster.nodes == set(cluster.current.nodes) == {"node-1", "node-2"}
+    assert list(journal.read()) == []
+    assert scaler.current is None
+    assert scaler.scale(ScaleRequest(nodes=3)).wait(10)
+
+
+def test_nodes_that_leave_need_no_free_slot() -> None:
+    cluster = PaperCluster()
+    cluster.slots = 2  # an executor was lost: now there are fewer than the nodes need
+    scaler, _ = scaler_of(cluster)
+    assert scaler.scale(ScaleRequest(nodes=1)).wait(10)
+
+
+def test_negligible_work_is_planned_as_equal_and_the_plan_says_so() -> None:
+    """A few rows in one task weigh nothing: what one batch happened to bring must not decide where tasks go."""
+
+    class Idle(PaperCluster):
+        def counters(self) -> dict[int, TaskCounters]:
+            return {task: TaskCounters(1, 0.0015 if task == 5 else 0.0, 100) for task in range(TASKS)}
+
+    scaler, _ = scaler_of(Idle())
+    made = scaler.plan(ScaleRequest(nodes=4, relax=False))
+    assert sorted(made.loads) == [2.0, 2.0, 2.0, 2.0]
+    assert made.note == "equal work assumed: all tasks together worked 0.0015 s in the last 60 s"
+    assert made.note in str(made)
+    assert made.to_dict()["note"] == made.note
+    assert scaler_of(PaperCluster())[0].plan(ScaleRequest(nodes=4)).note == ""
+
+
+def test_a_plan_that_cannot_be_balanced_is_relaxed_unless_the_request_says_no() -> None:
+    class Skewed(PaperCluster):
+        def counters(self) -> dict[int, TaskCounters]:
+            return {task: TaskCounters(1, 50.0 if task == 5 else 1.0, 100) for task in range(TASKS)}
+
+    scaler, _ = scaler_of(Skewed())
+    made = scaler.plan(ScaleRequest(nodes=4))
+    assert made.relaxed
+    assert "cap relaxed from" in made.reason
+    with pytest.raises(Infeasible):
+        scaler.plan(ScaleRequest(nodes=4, relax=False))
 
 
 def test_a_restart_that_finds_less_room_than_before_goes_back_to_the_old_assignment() -> None:
@@ -259,7 +308,7 @@ def test_pages_of_a_journal_have_every_record_once_newest_first(records: int, li
     assert [(record["number"], record["place"]) for record in seen] == [(n, n - 1) for n in range(records, 0, -1)]
 
 
-@given(st.lists(st.lists(st.floats(0.1, 100), min_size=1, max_size=5), min_size=1, max_size=5))
+@given(st.lists(st.lists(st.floats(10, 100), min_size=1, max_size=5), min_size=1, max_size=5))
 def test_work_is_what_was_spent_also_when_a_task_moves_and_its_counter_begins_anew(stays: list[list[float]]) -> None:
     monitor, now, total = Monitor(1, window_seconds=1_000.0), 0.0, 0.0
     for stay in stays:
@@ -285,3 +334,27 @@ def test_two_controllers_never_overwrite_each_others_records() -> None:
     numbers = [journal.append("note", number=number) for number, journal in enumerate([first, second, first, second])]
     assert numbers == [1, 2, 3, 4]
     assert [record["number"] for record in first.read()] == [0, 1, 2, 3]
+
+
+def test_a_paused_migration_has_no_time_left_and_its_pause_does_not_slow_the_estimate() -> None:
+    current = Assignment.even(TASKS, 2)
+    made = ScaleRequest(nodes=4).planned(current, Workload.uniform(TASKS))
+    run = MigrationRun(made.current, made.target, [[move] for move in made.moves])
+    migration, cluster = Migration(made, run, "progressive"), PaperCluster()
+    cluster.run = run
+    cluster.transfers.append("store")
+    migration.phase = "moving"
+    commands = run.go_on()
+    migration.pause()  # after the first move
+    cluster._carry_out(run, commands)
+    assert run.progress().tasks_done == 1
+    before = migration.progress().seconds_left
+    migration.phase = "paused"
+    assert migration.progress().seconds_left is None
+    threading.Event().wait(0.5)
+    assert migration.progress().seconds_left is None
+    migration.phase = "moving"
+    after = migration.progress().seconds_left
+    assert before is not None
+    assert after is not None
+    assert after - before < 0.5

@@ -77,6 +77,15 @@ def test_a_task_on_another_incarnation_is_counted_anew_even_if_it_has_worked_mor
     assert monitor.workload().work.tolist() == [5.0, 1.0]
 
 
+@pytest.mark.parametrize(("seconds", "is_measured"), [(0.0, False), (0.59, False), (0.61, True)])
+def test_work_counts_from_a_hundredth_of_a_core_on(seconds: float, is_measured: bool) -> None:
+    monitor = Monitor(2)
+    monitor.observe({0: TaskCounters(1, seconds, 1)}, now=0.0)
+    workload, note = monitor.measure()
+    assert workload.work.tolist() == ([seconds, 0.0] if is_measured else [1.0, 1.0])
+    assert (note == "") == is_measured
+
+
 def test_threads_that_look_at_once_count_nothing_twice() -> None:
     """What one has read must not be noted after what another has read later."""
 

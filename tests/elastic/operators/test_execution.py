@@ -84,7 +84,7 @@ def test_rows_may_be_given_in_many_shapes(item: Any) -> None:
 
 
 def test_rows_keep_their_order_across_shapes() -> None:
-    items = [("a", 1), ("b", 2), {"k": "c"}, pa.table({"k": ["d"], "n": [4]}), ("e", 5), [("f", 6)]]
+    items = [("a", 1), ("b", 2), {"k": "c", "n": None}, pa.table({"k": ["d"], "n": [4]}), ("e", 5), [("f", 6)]]
     sink = once(Giving(*items)).sink
     assert sink is not None
     assert sink["k"].to_pylist() == list("abcdef")
@@ -95,6 +95,8 @@ def test_rows_keep_their_order_across_shapes() -> None:
     ("item", "why"),
     [
         ({"k": "x", "m": 1}, "no column is declared for"),
+        ({"k": "x"}, "a row has no \\['n'\\]"),
+        ([ONE[0], {"n": 7}], "a row has no \\['k'\\]"),
         (("x",), "a tuple of 1 values for 2 columns"),
         (pa.table({"k": ["x"]}), "not \\['k', 'n'\\]"),
         ({"k": "x", "n": "many"}, "rows to sink"),

@@ -15,6 +15,7 @@ EXAMPLES = [
     errors.UnknownStage(None, ["a", "b"]),
     errors.ForeignFolder("file:///out", "it is full"),
     errors.OtherResults("job", "ab", "cd"),
+    errors.MixedState("int64 vs string"),
     errors.SnapshotReplaced(7),
 ]
 

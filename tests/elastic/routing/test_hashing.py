@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from xxhash import xxh64_intdigest
 
-from elastic.errors import InvalidJob, UnknownColumn, UnsupportedKeyType
+from elastic.errors import InvalidJob, InvalidKey, UnknownColumn, UnsupportedKeyType
 from elastic.routing import check_key, key_hash, scalar_hash, spark_hash_expression, task_of, xxh64
 from tests.elastic.routing.keys import KEYS, ODD_NAN, key_columns
 
@@ -181,3 +181,34 @@ def test_a_key_that_the_rows_do_not_have_is_refused() -> None:
 
 def test_columns_are_quoted_for_spark() -> None:
     assert spark_hash_expression(["a", "b.c", "d`e"]) == "xxhash64(`a`, `b.c`, `d``e`)"
+
+
+@pytest.mark.parametrize(
+    ("values", "types"),
+    [
+        ((5,), [pa.string()]),
+        (("5",), [pa.int64()]),
+        ((b"a",), [pa.string()]),
+        (("a",), [pa.binary()]),
+        ((True,), [pa.int64()]),
+        ((5.5,), [pa.int64()]),
+        ((2**40,), [pa.int32()]),
+        ((5,), [pa.timestamp("us", "UTC")]),
+        (([1],), [pa.string()]),
+        (("a", 1), [pa.string()]),
+        (("a",), [pa.string(), pa.int64()]),
+        (({"x": "1"},), [pa.struct({"x": pa.int64()})]),
+        (((1, 2),), [pa.struct({"x": pa.int64()})]),
+        (((1,),), [pa.int64()]),
+    ],
+)
+def test_a_key_of_another_type_is_refused(values: tuple[Any, ...], types: list[pa.DataType]) -> None:
+    with pytest.raises(InvalidKey):
+        scalar_hash(*values, types=types)
+
+
+def test_a_key_that_equals_one_of_its_type_is_that_key() -> None:
+    assert scalar_hash(np.int64(5), types=[pa.int32()]) == scalar_hash(5, types=[pa.int32()])
+    assert scalar_hash(5.0, types=[pa.int64()]) == scalar_hash(5)
+    assert scalar_hash(None, types=[pa.string()]) == scalar_hash(None)
+    assert scalar_hash(0.1, types=[pa.float32()]) == scalar_hash(np.float32(0.1), types=[pa.float32()])

@@ -27,8 +27,8 @@ class Committed:
     is_idle: bool = True
     times: list[BatchTime] = field(default_factory=list)
 
-    def check(self) -> None:
-        """Nothing has failed."""
+    def check_ingest(self) -> None:
+        """Nothing has failed or stopped."""
 
     def wait_for_room(self) -> None:
         """There is room."""

@@ -17,7 +17,7 @@ def cluster_of(nodes: dict[str, dict[str, Any]], serving: list[str]) -> JobClust
     controller: Any = SimpleNamespace(status=lambda: status, committed_routing=lambda: routing)
     intake: Any = SimpleNamespace(settings=SimpleNamespace(max_batches_ahead=4))
     stream: Any = None  # only a restart needs it
-    return JobCluster(controller, intake, stream)
+    return JobCluster(controller, intake, stream, check_room=lambda _: None)
 
 
 def test_a_task_that_moves_is_counted_where_it_was_committed_and_not_twice() -> None:

@@ -2,12 +2,13 @@
 
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from elastic.runtime import launcher
-from elastic.runtime.launcher import SparkLauncher, rest_seconds
+from elastic.runtime.launcher import End, SparkLauncher, known_reason, own_reason, rest_seconds
 
 
 class Bench(SparkLauncher):
@@ -23,19 +24,22 @@ class Bench(SparkLauncher):
         self.ended = threading.Semaphore(0)
         self.reasons: list[str] = []
 
-    def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
-        self.cancelled.append(group)
+    @property
+    def _jsc(self) -> Any:
+        """Of a Spark that only notes which groups of jobs are cancelled."""
+        jobs = SimpleNamespace(cancelJobGroupAndFutureJobs=self.cancelled.append)
+        return SimpleNamespace(sc=lambda: jobs)
 
     def launch(self, incarnation: str) -> None:
         self.start("node-1", incarnation, "", self._note)
 
-    def _note(self, _node: str, _incarnation: str, why: str) -> None:
+    def _note(self, _node: str, _incarnation: str, why: str, _failed: bool) -> None:
         self.reasons.append(why)
         self.ended.release()
 
-    def _run(self, spec: Any) -> tuple[bool, str]:  # noqa: ARG002 - the launcher's own
+    def _run(self, spec: Any) -> End:  # noqa: ARG002 - the launcher's own
         self.started.append(time.monotonic())
-        return self.dies, "it is over"
+        return End(self.dies, "it is over")
 
 
 def test_only_nodes_that_die_soon_again_and_again_have_to_wait() -> None:
@@ -71,3 +75,31 @@ def test_a_start_that_waits_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) ->
         bench.cancel(f"node-1.{number}")
         assert bench.ended.acquire(timeout=5)
     assert bench.reasons[1:] == ["it was cancelled"] * 7
+    assert bench.cancelled[-7:] == [f"spark-elastic node-1.{number}" for number in range(1, 8)]
+
+
+_MISSING_MODULE = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent \
+failure: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.1 executor 1): org.apache.spark.api.python.PythonException: \
+Traceback (most recent call last):
+  File "/spark/python/pyspark/worker.py", line 100, in main
+    func, profiler, deserializer, serializer = read_command(pickleSer, infile)
+  File "/spark/python/pyspark/serializers.py", line 460, in loads
+    return cloudpickle.loads(obj, encoding=encoding)
+ModuleNotFoundError: No module named 'patterns'
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+"""
+_NO_DAEMON = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
+failure: Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.1 executor 1): org.apache.spark.SparkException: No port number in \
+elastic.runtime.daemon's stdout
+\tat org.apache.spark.api.python.PythonWorkerFactory.startDaemon(PythonWorkerFactory.scala:289)
+"""
+
+
+def test_an_error_of_the_nodes_own_is_told_without_the_stacks_around_it() -> None:
+    assert own_reason(RuntimeError(_MISSING_MODULE)) == "ModuleNotFoundError: No module named 'patterns'"
+    assert own_reason(RuntimeError(_NO_DAEMON)).endswith("No port number in elastic.runtime.daemon's stdout")
+    assert known_reason(_MISSING_MODULE) is None
+    assert known_reason("Python worker exited unexpectedly (crashed)") == "its process died"

@@ -28,10 +28,11 @@ class Nodes:
             self.hear(events.EpochCommitted(self.coordinator.manifest))
         target = Assignment.of_lengths([1, 3])
         moves = moves_between(current, target, Workload([1.0] * 4, [1.0] * 4))
-        self.moving.begin(MigrationRun(current, target, [moves]), LEASE, direct=True)
+        self.moving.begin(MigrationRun(current, target, [moves]), direct=True)
+        self.hear(events.MoveLeaseOpened(LEASE))
 
     def hear(self, event: Any) -> list[commands.Command]:
-        return self.moving.settle(self.coordinator.handle(event))
+        return self.moving.handle(event)
 
     def says(self, kind: Any, node: str, *facts: Any, **more: Any) -> list[Adopt]:
         heard = self.hear(kind(node, self.coordinator.roster.wanted()[node], *facts, **more))

@@ -203,6 +203,45 @@ def test_a_saver_that_was_gentle_for_long_enough_hurries_until_the_next_lease(ma
     saver.close()
 
 
+def niceness_of_snapshots(manager: StateManager, own: int) -> int:
+    """The niceness at which a node that runs at `own` saves; in a thread, because niceness is inherited by threads."""
+    turns = Turns()
+
+    def save() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own)
+        routing = IntervalRouting(Assignment.even(tasks=8, nodes=1))
+        saver = Saver(manager, routing, lambda: None, "test", at_once=1, gentle_seconds=60)
+        saver.pack(Capture(0, b"small", 3), LEASE, turns).result(10)
+        saver.close()
+
+    node = threading.Thread(target=save)
+    node.start()
+    node.join(10)
+    [niceness] = turns.niceness
+    return niceness
+
+
+@pytest.mark.parametrize(("own", "expected"), [(5, 15), (12, 19), (19, 19)])
+def test_a_saver_lowers_its_priority_from_that_of_its_node_and_never_raises_it(
+    manager: StateManager, own: int, expected: int
+) -> None:
+    assert niceness_of_snapshots(manager, own) == expected
+
+
+def test_a_node_that_may_not_change_priorities_saves_nevertheless(
+    manager: StateManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError("not permitted")
+
+    routing = IntervalRouting(Assignment.even(tasks=8, nodes=1))
+    saver = Saver(manager, routing, lambda: None, "test", at_once=1, gentle_seconds=60)
+    monkeypatch.setattr(os, "setpriority", refuse)
+    assert saver.save(Capture(0, b"small", 3), LEASE).result(10).unit.task == 0
+    assert "it cannot be lowered: not permitted" in caplog.text
+    saver.close()
+
+
 @pytest.mark.parametrize("direct", [True, False])
 def test_released_units_are_reported_when_their_states_can_be_fetched(manager: StateManager, direct: bool) -> None:
     host = Host(runners(pipeline_of(PIPELINES["columns"]), "fail"))

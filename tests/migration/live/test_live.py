@@ -1,8 +1,11 @@
 """The protocol of a hand-over, and migrations made of them."""
 
 import random
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,6 +28,7 @@ from migration.live import (
     StateReleased,
     next_phase,
 )
+from migration.live import run as run_module
 from migration.live.messages import Command
 from migration.live.table import diagram
 
@@ -60,7 +64,7 @@ class Cluster:
         self.chance = random.Random(seed)  # noqa: S311
         self.losses = losses
         self.forgotten: list[int] = []
-        self.waiting: list[Command] = run.start()
+        self.waiting: list[Command] = run.go_on()
 
     def finish(self, nodes: Sequence[str]) -> None:
         for _ in range(10_000):
@@ -69,7 +73,9 @@ class Cluster:
             if self.losses and self.chance.random() < 0.3:
                 self.losses -= 1
                 self.waiting += self.run.handle(NodeLost(self.chance.choice(nodes)))
-            elif self.waiting:
+            elif not self.waiting:
+                self.waiting += self.run.go_on()
+            else:
                 self.carry_out(self.waiting.pop(self.chance.randrange(len(self.waiting))))
         raise AssertionError("\n".join(self.run.story))
 
@@ -148,7 +154,7 @@ def test_a_paused_migration_goes_on_where_it_was() -> None:
 
 def test_a_source_that_is_lost_before_it_stored_anything_is_not_waited_for() -> None:
     run, _ = some_run([2, 0], 1)
-    [release] = run.start()
+    [release] = run.go_on()
     assert isinstance(release, ReleaseState)
     [install] = run.handle(NodeLost("node-1"))
     assert install == InstallState(release.hand_over)
@@ -156,7 +162,7 @@ def test_a_source_that_is_lost_before_it_stored_anything_is_not_waited_for() -> 
 
 def test_a_target_is_told_again_when_the_source_is_lost_while_it_installs() -> None:
     run, _ = some_run([2, 0], 1)
-    [release] = run.start()
+    [release] = run.go_on()
     assert isinstance(release, ReleaseState)
     run.handle(StateReleased("node-1", release.hand_over.tasks, 10))
     assert run.handle(NodeLost("node-1")) == [InstallState(release.hand_over)]
@@ -164,7 +170,7 @@ def test_a_target_is_told_again_when_the_source_is_lost_while_it_installs() -> N
 
 def test_a_target_that_is_lost_while_the_assignment_is_committed_must_install_before_the_source_forgets() -> None:
     run, _ = some_run([2, 0], 1)
-    [release] = run.start()
+    [release] = run.go_on()
     assert isinstance(release, ReleaseState)
     hand_over = release.hand_over
     run.handle(StateReleased("node-1", hand_over.tasks, 10))
@@ -175,15 +181,62 @@ def test_a_target_that_is_lost_while_the_assignment_is_committed_must_install_be
     assert run.handle(AssignmentCommitted(commit.assignment)) == []
     assert run.assignment.owners == commit.assignment.owners
     assert run.handle(NodeLost("node-1")) == [InstallState(hand_over)]
-    [forget, _] = run.handle(StateInstalled("node-3", hand_over.tasks))
+    [forget] = run.handle(StateInstalled("node-3", hand_over.tasks))
     assert forget == ForgetState(hand_over)
 
 
 def test_bytes_that_went_directly_are_counted_once() -> None:
     run, _ = some_run([2, 0], 1)
-    [release] = run.start()
+    [release] = run.go_on()
     assert isinstance(release, ReleaseState)
     run.handle(StateReleased("node-1", release.hand_over.tasks, 10))
     for _ in range(2):
         run.handle(StateInstalled("node-3", release.hand_over.tasks, direct_bytes=10))
     assert (run.progress().stored_bytes, run.progress().direct_bytes) == (10, 10)
+
+
+def seen_at_every_instruction(look: Callable[[], bool], call: Callable[[], object]) -> set[bool]:
+    """What another thread may see of a run, at every instruction of the run's own code while `call` is executed."""
+    seen: set[bool] = set()
+
+    def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
+        if frame.f_code.co_filename != run_module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        seen.add(look())
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return seen
+
+
+def test_no_other_thread_sees_the_run_as_over_while_its_last_mini_migration_starts() -> None:
+    run, _ = some_run([2, 2, 0, 0], 2)
+    cluster = Cluster(run, 0, losses=0)
+
+    def do_next() -> None:
+        if cluster.waiting:
+            cluster.carry_out(cluster.waiting.pop(0))
+        else:
+            cluster.waiting += run.go_on()
+
+    seen: set[bool] = set()
+    while run.progress().mini_migrations_done < run.progress().mini_migrations - 1 or not run.under_way:
+        seen |= seen_at_every_instruction(lambda: run.is_over, do_next)
+    assert seen == {False}
+
+
+def test_a_mini_migration_starts_only_when_it_is_told_to() -> None:
+    run, _ = some_run([2, 2, 0, 0], 1)
+    cluster = Cluster(run, 0, losses=0)
+    while cluster.waiting:
+        cluster.carry_out(cluster.waiting.pop(0))
+    assert (run.is_between, run.can_go_on, run.is_over) == (True, True, False)
+    run.cancel()
+    assert (run.is_between, run.can_go_on, run.is_over) == (True, False, True)
+    assert run.go_on() == []

@@ -75,7 +75,7 @@ def write_beyond_the_limit(folder: Path) -> None:
 def use_without_permission(folder: Path) -> None:
     if os.getuid() == 0:
         os.setuid(NOBODY)  # permissions do not bind root
-    store = FileStore(folder)
+    store = FileStore(folder, shared=True)
     assert bytes_at(store, KEY) == b"kept"
     assert [entry.key for entry in store.list()] == [KEY, "private.bin"]
     refusals: list[Callable[[], object]] = [
@@ -84,7 +84,7 @@ def use_without_permission(folder: Path) -> None:
         lambda: store.compare_and_swap(KEY, b"new", store.get(KEY).version),
         lambda: store.delete([KEY]),
         lambda: store.get("private.bin"),
-        lambda: FileStore(folder / "new"),
+        lambda: FileStore(folder / "new", shared=True),
     ]
     for refused in refusals:
         with pytest.raises(StoreRefused, match=r"Permission denied\. Give this process's user the right"):

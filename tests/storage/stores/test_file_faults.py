@@ -135,7 +135,7 @@ def test_an_object_above_the_limit_of_file_sizes_is_refused(tmp_path: Path) -> N
 def test_a_folder_that_is_not_ours_can_be_read_but_says_so_when_it_is_written() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        store = FileStore(folder)
+        store = FileStore(folder, shared=True)
         store.put(KEY, b"kept")
         store.put("private.bin", b"")
         store.close()

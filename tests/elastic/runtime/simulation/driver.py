@@ -55,6 +55,8 @@ class Driver:
             commands.CommitRouting: self._commit_routing,
             commands.PublishResults: self._publish,
             commands.OpenLease: self._open_lease,
+            commands.OpenMoveLease: self._open_move_lease,
+            commands.CloseMoveLease: self._close_move_lease,
             commands.CommitStates: self._commit_states,
         }
         self._note(manifest)
@@ -96,7 +98,7 @@ class Driver:
 
     def hear(self, event: Any) -> None:
         self._shared.tell("heard", event)
-        self.execute(self.moving.settle(self.coordinator.handle(event)))
+        self.execute(self.moving.handle(event))
 
     def execute(self, decided: list[Any]) -> None:
         for command in decided:
@@ -167,6 +169,19 @@ class Driver:
                 self._answer(events.LeaseOpened(self._lease.id))
 
         self._shared.agenda.add_store_call(open_lease)
+
+    def _open_move_lease(self, _: commands.OpenMoveLease) -> None:
+        def open_lease() -> None:
+            self._answer(events.MoveLeaseOpened(self.manifests.leases.open("migration").id))
+
+        self._shared.agenda.add_store_call(open_lease)
+
+    def _close_move_lease(self, command: commands.CloseMoveLease) -> None:
+        def close_lease() -> None:
+            with suppress(StorageError):  # the lease stays open until the next life
+                self.manifests.leases.abandon([command.lease])
+
+        self._shared.agenda.add_store_call(close_lease)
 
     def _commit_states(self, command: commands.CommitStates) -> None:
         unchanged = {self._shared.routing.unit(slot): batch for slot, batch in command.unchanged.items()}

@@ -1,13 +1,9 @@
 """Migrations in a simulated world: begun, paused, resumed, cancelled, or with all nodes stopped, by chance."""
 
-from contextlib import suppress
-
 from elastic.routing import IntervalRouting
 from elastic.runtime.protocol import events
 from migration import ScatteredAssignment, Workload, moves_between
 from migration.live import MigrationRun
-from storage.errors import StorageError, StoreUnavailable
-from storage.state import Lease
 from tests.elastic.runtime.simulation.driver import Driver
 from tests.elastic.runtime.simulation.shared import Shared
 
@@ -20,7 +16,6 @@ class Migrations:
         self.stopping: MigrationRun | None = None  # waits until all is saved, and begins when no node is left
         self._shared = shared
         self._driver = driver
-        self._lease: Lease | None = None
 
     @property
     def is_under_way(self) -> bool:
@@ -44,14 +39,6 @@ class Migrations:
 
     def _begin(self) -> None:
         shared, driver = self._shared, self._driver
-        if self._lease is not None:
-            with suppress(StorageError):  # it stays open until the next life
-                self._lease.close()
-            self._lease = None
-        try:
-            lease = self._lease = driver.manifests.leases.open("migration")
-        except StoreUnavailable:
-            return
         routing = driver.coordinator.placement.committed
         assert isinstance(routing, IntervalRouting)
         for node in sorted(set(driver.coordinator.roster.alive()) - set(routing.assignment.owners)):
@@ -70,7 +57,7 @@ class Migrations:
         size = shared.chance.choice([1, 2, 8])
         minis = [moves[start : start + size] for start in range(0, len(moves), size)]
         run = MigrationRun(routing.assignment, target, minis)
-        driver.execute(driver.moving.begin(run, lease.id, direct=shared.happens(shared.faults.direct)))
+        driver.execute(driver.moving.begin(run, direct=shared.happens(shared.faults.direct)))
 
     def _restart(self, run: MigrationRun) -> None:
         """Mostly when all is applied and saved, as a job does; the protocol must not depend on that."""
@@ -81,10 +68,9 @@ class Migrations:
         self.stopping = None
         self._shared.tell("all nodes stop")
         driver.execute(driver.moving.stop_nodes())
-        assert self._lease is not None
         if self._shared.happens(0.2):
             run.pause()  # too late: the old nodes come back, and the move goes on from there
-        driver.execute(driver.moving.begin(run, self._lease.id))
+        driver.execute(driver.moving.begin(run))
 
     def _control(self, run: MigrationRun) -> None:
         kind = self._shared.chance.random()
