@@ -53,7 +53,7 @@ simulate: $(INSTALLED) ## 5,000 seeds of the simulated cluster; about half an ho
 restarts: $(INSTALLED) java ## restart a job with every two settings changed; all results must stay the same; about a minute
 	$(BIN)/pytest -m "long or not long" tests/restarts
 
-chaos: $(INSTALLED) java minio-binary ## lose nodes, drivers, executors and the store; all counts must stay exact; most of an hour
+chaos: $(INSTALLED) java minio-binary ## lose, suspend and starve nodes, drivers, executors and the store; all counts must stay exact; an hour
 	$(BIN)/python -m tests.chaos.campaign
 
 check: $(INSTALLED) ## lint, format, types, layers

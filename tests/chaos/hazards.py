@@ -56,13 +56,15 @@ def kill_jvms(run: Run) -> None:
     run.expect_progress(PROGRESS_SECONDS)
 
 
-def fill_disk(run: Run, seconds: float = 5.0) -> None:
-    """While the store has no room, batches wait; then they continue."""
+def fill_disk(run: Run) -> None:
+    """A store without room ends the job, and harms nothing that is committed; with room it continues."""
     disk = Path(run.settings.store.removeprefix("file://")).parent
     run.sleep(1.0)
     fill(disk)
-    time.sleep(seconds)
+    end = run.expect_end(END_SECONDS, "its store has no room")
+    run.expect("No space left" in end or "StoreFull" in end, f"the job did not say that the store is full: {end}")
     make_room(disk)
+    run.start_again()
     run.expect_progress(PROGRESS_SECONDS)
 
 

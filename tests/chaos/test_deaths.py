@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.chaos import processes
 from tests.chaos.deaths import APPLYING, COMMITTED, REPLAYING, Deaths
 from tests.chaos.life import ROOT
+from tests.chaos.small_disk import can_mount, fill, make_room, small_disk
 
 PLAN = ((APPLYING, 3), (REPLAYING, 3))
 
@@ -37,3 +40,25 @@ def test_descendants_are_found_and_killed_and_others_are_not() -> None:
         assert shell.pid in processes.descendants(os.getpid())
         assert processes.kill_left(found, 0.0) == 2
         assert shell.wait(10) == 0
+
+
+def test_the_clock_of_a_driver_can_be_shifted_while_durations_stay_right(tmp_path: Path) -> None:
+    program = (
+        "import time; from tests.chaos.clock import follow_clock, set_clock\n"
+        f"folder = {str(tmp_path)!r}; follow_clock(folder); before, steady = time.time_ns(), time.monotonic()\n"
+        "set_clock(folder, 3_600_000); assert 3_599 < (time.time_ns() - before) / 1e9 < 3_660\n"
+        "set_clock(folder, -3_600_000); assert time.time() < before / 1e9 - 3_500\n"
+        "assert time.monotonic() - steady < 60\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0  # noqa: S603
+
+
+@pytest.mark.skipif(not can_mount(), reason="only root can mount a small disk")
+def test_a_small_disk_can_be_filled_and_has_room_again(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        assert fill(disk) > 1 << 20
+        with pytest.raises(OSError, match="No space left"):
+            (disk / "more").write_bytes(bytes(1 << 16))
+        make_room(disk)
+        (disk / "more").write_bytes(bytes(1 << 16))
+    assert not (tmp_path / "disk" / "more").exists()
