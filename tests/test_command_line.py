@@ -1,5 +1,6 @@
 """The command line as a whole: what it lists, what it imports for that, and what is written about it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -127,7 +128,14 @@ def test_the_demo_is_found_in_the_folder_one_is_in(tmp_path: Path) -> None:
         f"sys.path[:] = [place for place in sys.path if place not in ('', {str(ROOT)!r})]; "
         "main(['demo'], prog_name='elastic')"
     )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+        timeout=60,
     )
     assert done.stdout == "it plays\n", done.stderr
