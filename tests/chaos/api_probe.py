@@ -37,17 +37,19 @@ def find_untruth(life: Life, seconds: float) -> list[str]:
 
     A published batch that the job has not reached is wrong at once.
     """
-    deadline, first, wrong = time.monotonic() + seconds, None, "the API was not asked"
+    deadline, wrong = time.monotonic() + seconds, "nothing: it was not asked"
+    first: float | None = None  # the published batch of the first answer
     while time.monotonic() < deadline:
         (code, health), metrics = read_health(life), read_metrics(life)
         life.wait_for_statuses(2, deadline)  # the first of them may be older than the answer
         published = metrics.get(("elastic_published_batch", ""), -1.0)
         if published > life.published_batch:
             return [f"elastic_published_batch is {published:g}, and the job has published {life.published_batch}"]
-        wrong = _find_failure(code, health, metrics) or f"elastic_published_batch stays at {published:g}"
-        if first is not None and published > first and "stays" in wrong:
-            return []
         first = published if first is None else first
+        failure = _find_failure(code, health, metrics)
+        if not failure and published > first:
+            return []
+        wrong = failure or f"elastic_published_batch stays at {published:g}"
         time.sleep(_POLL_SECONDS)
     return [f"the API says for {seconds:g} s: {wrong}"]
 
