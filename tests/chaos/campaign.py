@@ -35,6 +35,7 @@ from tests.chaos.scenarios import (
     scale_and_kill,
     scale_through_outages,
 )
+from tests.chaos.settings import WINDOWS
 from tests.chaos.small_disk import SMALL_DISK, can_mount
 
 _CLUSTER = {"master": CLUSTER}
@@ -84,11 +85,19 @@ HAZARDS = (
     Scenario("jvm", hazards.kill_jvms, "file", None, _SHORT),
     Scenario("poison row", hazards.poison, "file", {"poison": 8}, _SHORT),
     Scenario("hung operator", hazards.hang, "file", {"hang": 8, "step_timeout_seconds": 3.0}, _SHORT),
+    Scenario("hung operator, no time limit", hazards.hang_for_ever, "file", {"hang": 8}, _SHORT),
     Scenario("full disk", hazards.fill_disk, SMALL_DISK, None, _SHORT),
     Scenario("two drivers", hazards.start_second_driver, "file", None, _SHORT),
     Scenario("two drivers", hazards.start_second_driver, "minio", None, _SHORT),
     Scenario("driver, no conditional writes", partial(kill_drivers, kills=2), "file", {"conditional": 0}, _SHORT),
     Scenario("clock", hazards.jump_clock, "file", None, _SHORT),
+)
+_WINDOWS = {"operator": WINDOWS, "rows": 2_000, "keys": 200}
+WINDOWED = (
+    Scenario("nodes", partial(kill_nodes, kills=8), "file", _WINDOWS, _SHORT),
+    Scenario("driver", partial(kill_drivers, kills=2), "file", {**_WINDOWS, **_STREAM}, _SHORT),
+    Scenario("paused driver", hazards.pause_drivers, "file", {**_WINDOWS, **_PAUSES}, _SHORT),
+    Scenario("scaling, kills", partial(scale_and_kill, kills=3), "file", {**_WINDOWS, "scales": 12}, _SHORT),
 )
 HEADER = (
     *("scenario", "node kills", "driver kills", "executor kills", "outages", "pauses", "migrations", "rows", "keys"),
@@ -133,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that all that was started is ended then, too
-    chosen = [scenario for scenario in (*SCENARIOS, *HAZARDS) if all(word in scenario.title for word in asked.only)]
+    chosen = [
+        scenario for scenario in (*SCENARIOS, *HAZARDS, *WINDOWED) if all(word in scenario.title for word in asked.only)
+    ]
     if minio_binary() is None:
         chosen = [scenario for scenario in chosen if scenario.store != "minio"]
         print("MinIO is not built, so its scenarios are left out; scripts/minio.sh builds it.")

@@ -18,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import elastic
+from elastic.api import serve
 from elastic.control import scaler
+from elastic.operators import Operator
 from elastic.results import ParquetSink
 from storage.errors import AlreadyExists, ObjectMissing
 from storage.stores.file.store import FileStore
@@ -29,7 +31,8 @@ from tests.chaos.deaths import HANGING, PIDS, STAGED, UNSTAGED, Deaths
 from tests.chaos.falls import MortalRun
 from tests.chaos.oracle import PARTITIONS
 from tests.chaos.scaling import Scaling
-from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
+from tests.chaos.settings import COUNTING, OUTPUTS, STATE, DriverSettings
+from tests.chaos.windowing import Windowing
 
 _TELL_SECONDS = 0.1
 
@@ -44,19 +47,32 @@ def source(spark: SparkSession, settings: DriverSettings, deaths: Deaths) -> Dat
     frame = reader.option("numPartitions", PARTITIONS).load().select("value")
     if deaths.is_planned(UNSTAGED, STAGED):
         frame = frame.mapInArrow(partial(deaths.around_sending, settings.rows), "value long")
-    return frame.selectExpr(f"{settings.stream.key_expression()} AS key", "value")
+    key = f"{settings.stream.key_expression()} AS key"
+    if settings.operator == COUNTING:
+        return frame.selectExpr(key, "value")
+    time_ms = settings.windowed_stream.time_expression()
+    return frame.selectExpr(key, "value", f"timestamp_millis({time_ms}) AS ts", "0L AS hops")
+
+
+def choose_operator(settings: DriverSettings, deaths: Deaths) -> tuple[Operator, dict[str, Any]]:
+    """The operator, and the arguments that it needs of `elastic.run`."""
+    if settings.operator == COUNTING:
+        return Counting(deaths, settings.poison), {}
+    stream = settings.windowed_stream
+    event_time = {"event_time": "ts", "watermark_delay": f"{stream.delay_ms} milliseconds"}
+    return Windowing(stream, deaths, settings.poison), event_time
 
 
 def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
     planned = settings.planned_deaths if settings.hang < 0 else (*settings.planned_deaths, (HANGING, settings.hang))
     deaths = Deaths(settings.folder, planned)
-    timeout: dict[str, Any] = (
-        {"step_timeout_seconds": settings.step_timeout_seconds} if settings.step_timeout_seconds else {}
-    )
+    operator, arguments = choose_operator(settings, deaths)
+    if settings.step_timeout_seconds:
+        arguments["step_timeout_seconds"] = settings.step_timeout_seconds
     return elastic.run(
         source(spark, settings, deaths),
         key="key",
-        operator=Counting(deaths, settings.poison),
+        operator=operator,
         name=settings.name,
         store=settings.store,
         tasks=settings.tasks,
@@ -66,7 +82,7 @@ def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
         checkpoint=f"{settings.folder}/checkpoint",
         snapshot_seconds=settings.snapshot_seconds,
         node_timeout_seconds=settings.node_timeout_seconds,
-        **timeout,
+        **arguments,
     )
 
 
@@ -175,7 +191,9 @@ def main() -> None:
     tell(event="spark", jvm=spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     began = time.monotonic()
     job = start(spark, settings)
-    tell(event="serving", seconds=time.monotonic() - began)
+    seconds = time.monotonic() - began
+    server = serve(job)
+    tell(event="serving", seconds=seconds, url=server.url)
     expose_to_falls(job, settings)
     reader = Reader(job, settings) if settings.sink == "stream" else None
     scaling = Scaling(job, settings)
@@ -197,6 +215,7 @@ def main() -> None:
         stop_seconds=stop_seconds,
         wrong=scaling.wrong,
     )
+    server.stop()
     spark.stop()
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from tests.chaos import processes
+from tests.chaos.api_probe import wait_until_degraded
 from tests.chaos.clock import set_clock
 from tests.chaos.run import Run
 from tests.chaos.small_disk import fill, make_room
@@ -17,6 +18,7 @@ from tests.chaos.small_disk import fill, make_room
 NODE_TIMEOUT_SECONDS = 4.0  # of jobs that meet pauses, so that long ones can be short
 SHORT_SECONDS, LONG_SECONDS = 1.5, 7.0  # below and above that timeout
 PROGRESS_SECONDS = 45.0  # on two busy cores; a node that is replaced takes a few seconds
+OVERDUE_SECONDS = 30.0  # a step that runs for less is not overdue
 END_SECONDS = 30.0  # until a driver notices that it cannot continue
 
 
@@ -96,6 +98,15 @@ def hang(run: Run) -> None:
     """An operator that hangs once: its node is ended after `step_timeout_seconds`, and the step is repeated."""
     run.expect_progress_beyond(run.settings.hang, PROGRESS_SECONDS)
     run.expect(run.life.losses > 0, "no node was declared lost, though one did not end its step")
+
+
+def hang_for_ever(run: Run) -> None:
+    """Without a time limit the API says which node hangs; the job continues when that process is ended."""
+    run.wait_for_batch(run.settings.hang - 1)
+    node = wait_until_degraded(run.life, OVERDUE_SECONDS + PROGRESS_SECONDS)
+    run.expect(node is not None, "a step hangs, and health is not degraded or does not name the node")
+    run.kill_node(node)
+    run.expect_progress_beyond(run.settings.hang, PROGRESS_SECONDS)
 
 
 def _a_node(run: Run) -> int:

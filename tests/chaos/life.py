@@ -30,6 +30,7 @@ class Life:
     def __init__(self, settings: DriverSettings, environment: Mapping[str, str], log: Path) -> None:
         self.status: dict[str, Any] = {}  # what it told last of its job
         self.facts: dict[str, Any] = {}  # all else that it told, the newest of each name
+        self._statuses = 0  # how many there were
         self._log = log
         self._told = threading.Condition()
         with log.open("wb") as errors:
@@ -62,6 +63,10 @@ class Life:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def api_url(self) -> str:
+        return str(self.facts["serving"]["url"])
 
     @property
     def jvm(self) -> int:
@@ -101,6 +106,11 @@ class Life:
                 # What it said before it ended is still to be heard: hence another look after that.
                 ended = self._process.poll() is not None
                 self._told.wait(1.0)
+
+    def wait_for_statuses(self, count: int, deadline: float) -> None:
+        """Until the driver has told its status that many times more."""
+        last = self._statuses + count
+        self.wait_for(lambda: self._statuses >= last, deadline)
 
     def check(self) -> None:
         """`DriverEnded`, if it has."""
@@ -168,6 +178,7 @@ class Life:
             return
         if facts["event"] == "status":
             self.status = facts
+            self._statuses += 1
         else:
             self.facts[facts["event"]] = facts
 

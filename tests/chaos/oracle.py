@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
-_SHOWN = 3  # differences of one kind that are worth reading
+SHOWN = 3  # differences of one kind that are worth reading
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no value is lost in a product modulo 2^64
 PARTITIONS = 2  # of the source; partition p of a batch holds the values that are p modulo this, in ascending order
 
@@ -109,12 +109,12 @@ def wrong_state(stream: Stream, last_batch: int, state: pa.Table) -> list[str]:
     told = [f"the state has {found.num_rows} keys, not {expected.num_rows}"] if len(found) != len(expected) else []
     right = {row["key"]: row for row in expected.to_pylist()}
     different = [row for row in found.to_pylist() if row != right.get(row["key"])]
-    return told + [f"the state has {row}, not {right.get(row['key'])}" for row in different[:_SHOWN]]
+    return told + [f"the state has {row}, not {right.get(row['key'])}" for row in different[:SHOWN]]
 
 
 def wrong_outputs(stream: Stream, last_batch: int, outputs: pa.Table) -> list[str]:
     """What is wrong with the outputs of a whole run: each result must be there once, and no other."""
-    told = _wrong_batches(last_batch, outputs)
+    told = wrong_batches(last_batch, outputs)
     outputs = outputs.sort_by([("_batch", "ascending"), ("key", "ascending")])
     starts = np.searchsorted(outputs["_batch"].to_numpy(), np.arange(last_batch + 2))
     wrong = [
@@ -123,14 +123,18 @@ def wrong_outputs(stream: Stream, last_batch: int, outputs: pa.Table) -> list[st
         if not _is_same(expected, outputs.slice(starts[expected.batch], np.diff(starts)[expected.batch]))
     ]
     if wrong:
-        told.append(f"the outputs of {len(wrong)} batches are not what they must be: {wrong[:_SHOWN]}")
+        told.append(f"the outputs of {len(wrong)} batches are not what they must be: {wrong[:SHOWN]}")
+    return told + wrong_tasks(outputs)
+
+
+def wrong_tasks(outputs: pa.Table) -> list[str]:
+    """Whether all results of a key come from one task."""
     places = outputs.group_by("key").aggregate([("_task", "min"), ("_task", "max")])
-    if not places["_task_min"].equals(places["_task_max"]):
-        told.append("a key was in two tasks")
-    return told
+    return [] if places["_task_min"].equals(places["_task_max"]) else ["a key was in two tasks"]
 
 
-def _wrong_batches(last_batch: int, outputs: pa.Table) -> list[str]:
+def wrong_batches(last_batch: int, outputs: pa.Table) -> list[str]:
+    """Whether all results are of batches that were committed."""
     found = np.unique(outputs["_batch"].to_numpy())
     unexpected = found[(found < 0) | (found > last_batch)]
     return [f"there are outputs of batches that were never committed: {unexpected.tolist()}"] if len(unexpected) else []

@@ -13,14 +13,15 @@ import pyarrow.parquet as pq
 
 import storage
 from scripts.s3_server import S3Server
-from tests.chaos import falls, processes
+from tests.chaos import api_probe, falls, processes
 from tests.chaos.deaths import Deaths
 from tests.chaos.life import DriverEnded, Life
-from tests.chaos.oracle import content_hash, wrong_outputs, wrong_state
+from tests.chaos.oracle import content_hash
 from tests.chaos.settings import OUTPUTS, STATE, DriverSettings
 
 _LOOK_SECONDS = 0.02
 _STOP_SECONDS = 80.0  # a migration settles in 10 s, batches and states in 60 s; the rest is for nodes that leave
+_HEALTH_SECONDS = 45.0  # after the last fault, until the API calls the job healthy; on two busy cores
 _ORPHAN_SECONDS = 90.0  # a node leaves when its controller was silent for a minute
 
 
@@ -214,7 +215,8 @@ class Run:
         self._pause(self.random.uniform(0, most_seconds))
 
     def finish(self) -> Outcome:
-        """Let the job end gracefully, and judge."""
+        """Look at its health, let the job end gracefully, and judge."""
+        self.outcome.wrong += api_probe.find_untruth(self.life, _HEALTH_SECONDS)
         told = self.life.finish(self._deadline)
         outcome = self.outcome
         outcome.orphans = processes.kill_left(self._left, _ORPHAN_SECONDS)
@@ -224,7 +226,7 @@ class Run:
         self.expect(outcome.stop_seconds < _STOP_SECONDS, f"stop() took {outcome.stop_seconds:.0f} s")
         last_batch = told["last_batch"]
         state = pq.read_table(Path(self.settings.folder, STATE))
-        outcome.rows, outcome.keys = (last_batch + 1) * self.settings.rows, state.num_rows
+        outcome.rows, outcome.keys = (last_batch + 1) * self.settings.rows, len(state["key"].unique())
         outcome.hash = content_hash(state)
         if told["saved_batch"] != last_batch:
             outcome.wrong.append(f"batch {last_batch} counts, and states are saved as of {told['saved_batch']}")
@@ -232,8 +234,7 @@ class Run:
         for life in self._lives:
             for end, count in life.status.get("migrations", {}).items():
                 outcome.migrations[end] = outcome.migrations.get(end, 0) + count
-        outcome.wrong += wrong_state(self.settings.stream, last_batch, state)
-        outcome.wrong += wrong_outputs(self.settings.stream, last_batch, self._outputs())
+        outcome.wrong += self.settings.find_mistakes(last_batch, state, self._outputs())
         outcome.seconds = time.monotonic() - self._began
         return outcome
 

@@ -14,7 +14,7 @@ from scripts.s3_server import S3Server, minio_server
 from tests.chaos.deaths import MOMENTS, REPLAYING, Deaths
 from tests.chaos.life import ROOT, DriverEnded
 from tests.chaos.run import Outcome, Run, running
-from tests.chaos.settings import DriverSettings
+from tests.chaos.settings import COUNTING, DriverSettings
 from tests.chaos.small_disk import SMALL_DISK, small_disk
 
 LOCAL = "local[12]"
@@ -128,7 +128,8 @@ class Scenario:
     def title(self) -> str:
         settings = DriverSettings("", "", **(self.settings or {}))
         where = "cluster" if settings.master == CLUSTER else "local"
-        return f"{self.name}, {where}, {self.store}, {settings.sink}"
+        what = f"{self.name}, {where}, {self.store}, {settings.sink}"
+        return what if settings.operator == COUNTING else f"{what}, {settings.operator}"
 
 
 def play(scenario: Scenario, folder: Path, seed: int) -> Outcome:

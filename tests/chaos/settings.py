@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Self
 
+import pyarrow as pa
+
+from tests.chaos import oracle, windowed_oracle
 from tests.chaos.oracle import Stream
+from tests.chaos.windowed_oracle import WindowedStream
 
 # What a driver leaves in its folder.
 STATE = "state.parquet"
 OUTPUTS = "outputs.parquet"  # of a stream; a Parquet sink has its own folder
+COUNTING, WINDOWS = "counting", "windows"  # operators
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class DriverSettings:
     folder: str  # on this machine: checkpoints, outcomes, marks
     store: str
     name: str = "chaos"
+    operator: str = COUNTING  # or "windows"
     master: str = "local[12]"
     sink: str = "parquet"  # or "stream": the results as a streaming DataFrame, written by Spark
     outputs: str = ""  # where the Parquet sink writes; beside the checkpoints if empty
@@ -45,10 +51,25 @@ class DriverSettings:
     def __post_init__(self) -> None:
         if self.sink not in ("parquet", "stream"):
             raise ValueError(f"there is no sink {self.sink!r}. Use parquet or stream.")
+        if self.operator not in (COUNTING, WINDOWS):
+            raise ValueError(f"there is no operator {self.operator!r}. Use {COUNTING} or {WINDOWS}.")
 
     @property
     def stream(self) -> Stream:
         return Stream(self.rows, self.keys, self.seed)
+
+    @property
+    def windowed_stream(self) -> WindowedStream:
+        return WindowedStream(self.rows, self.keys, self.seed)
+
+    def find_mistakes(self, last_batch: int, state: pa.Table, outputs: pa.Table) -> list[str]:
+        """What is wrong with the final state and the results of the operator; nothing, if all is well."""
+        if self.operator == WINDOWS:
+            stream = self.windowed_stream
+            wrong = windowed_oracle.wrong_state(stream, last_batch, state)
+            return wrong + windowed_oracle.wrong_outputs(stream, last_batch, outputs)
+        wrong = oracle.wrong_state(self.stream, last_batch, state)
+        return wrong + oracle.wrong_outputs(self.stream, last_batch, outputs)
 
     @property
     def outputs_url(self) -> str:
