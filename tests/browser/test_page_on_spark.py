@@ -16,12 +16,14 @@ from tests.spark.jobs import assert_exact, start_slow_to_move
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 
 _MIGRATION_SECONDS = 60.0
-# Of the migrations in the chart: at least one has a name, and no name covers another one.
+# Of the migrations in the chart: each has a name, and no name covers another one.
 NAMES_APART = """
-const names = [...document.querySelectorAll("#response g[clip-path] > text")];
+const names = [...document.querySelectorAll("#response text.name")];
 const places = names.map((name) => name.getBoundingClientRect());
-places.sort((a, b) => a.left - b.left);
-return places.length > 0 && places.every((place, index) => index === 0 || places[index - 1].right <= place.left);
+const before = (a, b) => a < b - 1;  // pixels
+const overlap = (a, b) => before(a.left, b.right) && before(b.left, a.right)
+    && before(a.top, b.bottom) && before(b.top, a.bottom);
+return places.length === 2 && !overlap(...places);
 """
 
 
