@@ -28,6 +28,7 @@ from elastic.settings import Settings
 from storage.state import BatchTime, LogRef, SourceBatch
 
 _TEXT_LENGTH = 500
+_OFFSETS_SECONDS = 60.0  # for Spark to read one small file of its checkpoint
 _GATE_SECONDS = 0.2  # between two looks whether the job stops while its stream is suspended
 
 
@@ -86,23 +87,27 @@ class Intake:
         puts rows into it that are in no committed batch.
         """
         self.controller.check_ingest()
-        source = SourceBatch(batch, self.offsets.digest(self._claim(frame), batch))
-        newest = self.controller.source
-        if batch == newest.batch and None not in (source.digest, newest.digest) and source != newest:
-            raise CheckpointMismatch(self.job, batch, newest.batch)
+        query, newest = self._claim(frame), self.controller.source
         if batch == newest.batch:
+            self._check_replay(query, newest)
             return
         if batch != newest.batch + 1:
             raise CheckpointMismatch(self.job, batch, newest.batch)
         self.controller.wait_for_room()
+        digest = self.offsets.read(query, batch)  # while the rows are being sent
         number = self.controller.newest_batch + 1
         timestamp_ms = self._clock()
         statuses = self._send(frame, number)
         logs = tuple(LogRef.from_json(ref) for status in statuses for ref in status["logs"])
         watermark_ms = self._watermark()
         time_ = BatchTime(number, timestamp_ms, watermark_ms, self._watermark_after(statuses, watermark_ms))
-        self.controller.accept(number, logs, time_, source)
+        self.controller.accept(number, logs, time_, SourceBatch(batch, digest.result(_OFFSETS_SECONDS)))
         self.rows += sum(status["rows"] for status in statuses)
+
+    def _check_replay(self, query: str, newest: SourceBatch) -> None:
+        digest = self.offsets.read(query, newest.batch).result(_OFFSETS_SECONDS)
+        if None not in (digest, newest.digest) and digest != newest.digest:
+            raise CheckpointMismatch(self.job, newest.batch, newest.batch)
 
     def tick(self, due_ms: int) -> bool:
         """Commit an empty batch if a timer that is due at `due_ms` would otherwise wait for rows; whether it did.

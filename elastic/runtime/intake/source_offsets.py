@@ -7,6 +7,7 @@ batch number again with whatever the source has by then. Only the offsets tell t
 import hashlib
 import json
 import logging
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -17,14 +18,18 @@ _NO_OFFSET = "-"
 
 
 class SourceOffsets:
-    """Reads the offsets of the running query; costs about a millisecond per batch."""
+    """Reads the offsets of the running query in a thread of its own, in a few milliseconds per batch."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._warned = False
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="source-offsets")
 
-    def digest(self, query: str, batch: int) -> str | None:
+    def read(self, query: str, batch: int) -> Future[str | None]:
         """A digest of the batch's offsets in all sources; None, with a warning, if Spark does not reveal them."""
+        return self._executor.submit(self._read, query, batch)
+
+    def _read(self, query: str, batch: int) -> str | None:
         try:
             execution = self._session._jsparkSession.streams().get(query).streamingQuery()  # noqa: SLF001 - no public way
             return self._digest(execution, batch)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -167,8 +168,10 @@ class Source:
 class NoOffsets:
     """A source that reveals no offsets."""
 
-    def digest(self, _query: str, _batch: int) -> None:
-        return None
+    def read(self, _query: str, _batch: int) -> Future[None]:
+        digest: Future[None] = Future()
+        digest.set_result(None)
+        return digest
 
 
 class LocalIntake(Intake):

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,8 +45,10 @@ class Offsets:
     def __init__(self, **digests: str) -> None:
         self.digests = digests
 
-    def digest(self, _query: str, batch: int) -> str | None:
-        return self.digests.get(f"batch{batch}", f"digest {batch}")
+    def read(self, _query: str, batch: int) -> Future[str | None]:
+        digest: Future[str | None] = Future()
+        digest.set_result(self.digests.get(f"batch{batch}", f"digest {batch}"))
+        return digest
 
 
 class LocalIngest(Intake):
