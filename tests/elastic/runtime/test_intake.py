@@ -1,5 +1,6 @@
 """Ingest without Spark: replays, checkpoints that are behind, watermarks and clocks across restarts, ticks."""
 
+import secrets
 import threading
 import time
 from concurrent.futures import Future
@@ -10,6 +11,7 @@ import pytest
 
 from elastic.errors import CheckpointMismatch
 from elastic.runtime.access import StoreAccess
+from elastic.runtime.controller.nodes import Nodes, _Known
 from elastic.runtime.intake.batches import BatchNotTaken, Intake
 from elastic.runtime.ticks import Ticker
 from elastic.settings import Settings
@@ -166,3 +168,19 @@ def test_the_driver_ticks_when_a_timer_is_due_on_an_idle_stream(due_ms: int | No
     nodes: Any = Timers(due_ms)
     Ticker(controller, nodes, ingest(controller)).poll()
     assert len(controller.times) == ticks
+
+
+def test_a_timer_counts_only_when_its_node_has_applied_the_newest_batch() -> None:
+    launcher: Any = None  # nothing is launched
+    nodes = Nodes((), launcher, host="", token=secrets.token_hex(4), node_timeout_seconds=1.0, node_start_seconds=1.0)
+    heartbeats: list[dict[str, Any]] = [
+        {"done_batch": 4, "next_timer_ms": 100},  # may have fired in batch 5
+        {"done_batch": 5, "next_timer_ms": 300},
+        {"done_batch": 5, "next_timer_ms": 200},
+        {"done_batch": 5, "next_timer_ms": None},
+        {},
+    ]
+    for number, heartbeat in enumerate(heartbeats):
+        nodes._known[f"node-{number}"] = _Known(f"node-{number}.1.1", 0.0, pulse=heartbeat)
+    assert nodes.next_timer_ms(newest_batch=5) == 200
+    assert nodes.next_timer_ms(newest_batch=6) is None

@@ -423,3 +423,13 @@ def test_a_manifest_of_version_0_1_has_the_time_of_its_log() -> None:
         del document[name]
     manifest = Manifest.from_json(document)
     assert (manifest.latest_time, manifest.source, manifest.published) == (time, None, -1)
+
+
+def test_later_rounds_leave_the_clock_and_the_source_of_their_batch_as_they_are(store: MemoryStore) -> None:
+    manifests = owner(store)
+    time, source = BatchTime(0, 1_000, None, 500), SourceBatch(7, "digest")
+    manifests.commit_batch(0, [], complete=False, time=time, source=source)
+    committed = manifests.commit_batch(0, [], round=1)
+    assert (committed.latest_time, committed.source) == (time, source)
+    recovered = controller(store).recover()
+    assert (recovered.latest_time, recovered.source) == (time, source)
