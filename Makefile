@@ -1,4 +1,4 @@
-# Every target makes what it needs first: `make test` on a fresh clone is enough.
+# Every target first installs what it needs: `make test` works in a fresh clone.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,95 +7,103 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate restarts chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
-help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+UNIT := not spark and not server and not browser
+# Tests without Spark run in two processes; Spark itself uses all cores, so its tests run one by one.
+PARALLEL := -n 2 --dist worksteal
 
-install: $(INSTALLED) ## make the virtual environment and compile the kernels
+help: ## show this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
+
+install: $(INSTALLED) ## create the virtual environment and compile the kernels
 
 $(INSTALLED): pyproject.toml scripts/venv.sh
 	@bash scripts/venv.sh "$(PYTHON)" "$(VENV)" dev
 	@touch $(INSTALLED) $(RUNNABLE)
 
-# What the demo needs, in a third of the time.
+# Only what the demo needs, in a third of the time.
 $(RUNNABLE): pyproject.toml scripts/venv.sh
 	@bash scripts/venv.sh "$(PYTHON)" "$(VENV)" fast,spark,s3,charts,api
 	@touch $(RUNNABLE)
 
-java: ## check that Java 17 is there
+java: ## check that Java 17 is installed
 	@bash scripts/java.sh
 
-chromium: ## install Debian's Chromium for the tests of the page, where that is possible
+chromium: ## install Debian's Chromium for the browser tests, where possible
 	@bash scripts/chromium.sh
 
 minio-binary:
 	@bash scripts/minio.sh
 
-test: $(INSTALLED) java minio-binary chromium ## all tests; the S3 ones against real MinIO where Go can build it
-	$(BIN)/pytest
+test: $(INSTALLED) java minio-binary chromium ## run all tests except the long ones; S3 tests use MinIO if Go can build it
+	$(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
+	$(BIN)/pytest -m "(spark or browser) and not long"
 
-unit: $(INSTALLED) ## the tests that need neither Java nor a server; about a minute
-	$(BIN)/pytest -m "not spark and not server and not browser"
+unit: $(INSTALLED) ## run the tests that need neither Java nor a server; about a minute
+	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not long"
 
-spark: $(INSTALLED) java ## the Spark tests only
+spark: $(INSTALLED) java ## run only the Spark tests
 	$(BIN)/pytest -m "spark and not long"
 
-long: $(INSTALLED) java chromium ## the Spark tests that take minutes each
+long: $(INSTALLED) java minio-binary chromium ## run the long Spark tests; about 20 minutes
 	$(BIN)/pytest -m long
 
-fuzz: $(INSTALLED) ## the property tests for much longer, with fresh seeds
-	ELASTIC_TEST_PROFILE=long $(BIN)/pytest -m "not spark and not server and not browser"
+fuzz: $(INSTALLED) ## run the property tests with many more examples and fresh seeds
+	ELASTIC_TEST_PROFILE=long $(BIN)/pytest $(PARALLEL) -m "$(UNIT)"
 
-simulate: $(INSTALLED) ## 5,000 seeds of the simulated cluster; about half an hour
-	ELASTIC_SIMULATION_SEEDS=5000 $(BIN)/pytest tests/elastic/runtime/test_simulation.py
+simulate: $(INSTALLED) ## simulate 5,000 seeds of a cluster with faults; about half an hour
+	$(BIN)/python -m tests.elastic.simulation.campaign --seeds 5000
 
-restarts: $(INSTALLED) java ## restart a job with every two settings changed; all results must stay the same; about a minute
+mutants: $(INSTALLED) ## break the code in about 40 places and check that the unit tests notice each
+	$(BIN)/python -m scripts.mutants
+
+restarts: $(INSTALLED) java ## restart a job under all pairs of changed settings and compare its results; about a minute
 	$(BIN)/pytest -m "long or not long" tests/restarts
 
-chaos: $(INSTALLED) java minio-binary ## lose, suspend and starve nodes, drivers, executors and the store; all counts must stay exact; an hour
+chaos: $(INSTALLED) java minio-binary ## kill and suspend nodes, drivers, executors and the store, and check all results; an hour
 	$(BIN)/python -m tests.chaos.campaign
 
-check: $(INSTALLED) ## lint, format, types, layers
+check: $(INSTALLED) ## lint, check format, types and import layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(INSTALLED) ## rewrite the code in the house format
+format: $(INSTALLED) ## format the code and fix lint where possible
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-demo: $(RUNNABLE) java $(if $(filter s3,$(STORE)),minio-binary) ## frequent patterns that scale 4 -> 6 -> 3 live and lose a node; STORE=s3 for MinIO, TEXTS=tweets.csv
+demo: $(RUNNABLE) java $(if $(filter s3,$(STORE)),minio-binary) ## mine frequent patterns while the job scales 4 -> 6 -> 3 and loses a node; STORE=s3 for MinIO, TEXTS=tweets.csv
 	$(BIN)/elastic demo $(if $(STORE),--store $(STORE)) $(if $(TEXTS),--texts $(TEXTS))
 
-tour: $(RUNNABLE) ## a day of scaling, planned by four strategies and scheduled, with a picture
+tour: $(RUNNABLE) ## plan and schedule a day of scaling with four strategies, with a picture
 	$(BIN)/python -m examples.planning_tour
 
-minio: $(INSTALLED) minio-binary ## build MinIO from source if need be, and run it on loopback with a temporary folder
+minio: $(INSTALLED) minio-binary ## build MinIO if necessary, and run it on loopback with a temporary folder
 	$(BIN)/python -m scripts.s3_server --minio
 
-s3: $(INSTALLED) minio-binary ## a running S3 server for development, and the settings to use it
+s3: $(INSTALLED) minio-binary ## run an S3 server for development and print its settings
 	$(BIN)/python -m scripts.s3_server
 
-bench-plan: $(INSTALLED) ## how long planning takes, and how that grows
+bench-plan: $(INSTALLED) ## measure planning time and how it grows
 	$(BIN)/python -m benchmarks.planning
 
-bench-storage: $(INSTALLED) minio-binary ## how fast state becomes bytes, travels and comes back
+bench-storage: $(INSTALLED) minio-binary ## measure encoding, transfer and decoding of state
 	$(BIN)/python -m benchmarks.storage
 
-bench-runtime: $(INSTALLED) java minio-binary ## rows a second and triggers, next to Spark's own stateful operators
+bench-runtime: $(INSTALLED) java minio-binary ## measure rows per second and trigger latency beside Spark's own stateful operators
 	$(BIN)/python -m benchmarks.runtime
 
-bench-migration: $(INSTALLED) java ## what a stream notices of a migration in every mode, next to Spark's own way
+bench-migration: $(INSTALLED) java ## measure the effect of a migration on the stream in every mode, beside a restart of Spark
 	$(BIN)/python -m benchmarks.migration
 
-bench-pmc: $(INSTALLED) java ## how long projected migration costs take through Spark
+bench-pmc: $(INSTALLED) java ## measure the projection of migration costs on Spark
 	$(BIN)/python -m benchmarks.projecting
 
-soak: $(INSTALLED) java ## half an hour of steady load: does anything grow?
+soak: $(INSTALLED) java ## run half an hour of steady load and report the growth of memory, threads, files and objects
 	$(BIN)/python -m benchmarks.soak
 
-clean: ## remove what make made
+clean: ## remove everything that make created
 	rm -rf $(VENV) build dist benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""How long planning takes and how that grows: `make bench-plan`."""
+"""The time of planning, and how it grows: `make bench-plan`."""
 
 import os
 import resource
@@ -40,7 +40,7 @@ FIRST_PLAN = (
 )
 
 
-def question(case: Case, seed: int = 1) -> tuple[Ownership, Workload]:
+def make_problem(case: Case, seed: int = 1) -> tuple[Ownership, Workload]:
     """Log-normal work and state, and a balanced assignment to start from."""
     rng = np.random.default_rng(seed)
     workload = Workload(rng.lognormal(0, 0.3, case.tasks), rng.lognormal(0, 0.3, case.tasks))
@@ -48,14 +48,14 @@ def question(case: Case, seed: int = 1) -> tuple[Ownership, Workload]:
     return start.target, workload
 
 
-def complete(case: Case) -> Timing:
-    """The whole call: from Python objects to a Plan with its moves."""
-    current, workload = question(case)
+def time_call(case: Case) -> Timing:
+    """Time the whole call: from Python objects to a Plan with its moves."""
+    current, workload = make_problem(case)
     return timed(lambda: plan(current, case.target, workload, case.tau, relax=True))
 
 
-def kernel_only(case: Case) -> Timing:
-    current, workload = question(case)
+def time_kernel(case: Case) -> Timing:
+    current, workload = make_problem(case)
     old = np.array([run.start for run in current.runs] + [case.tasks])
     cap = max(balance.cap(workload, case.target, case.tau), balance.smallest_cap(workload, case.target))
     first = balance.earliest_starts(workload, cap)
@@ -63,8 +63,8 @@ def kernel_only(case: Case) -> Timing:
     return timed(lambda: best_partition(work, gain, first, old, case.target))
 
 
-def first_plan_of_a_process(environment: dict[str, str]) -> list[float]:
-    """Imports included, compiled code from the cache."""
+def time_first_plan(environment: dict[str, str]) -> list[float]:
+    """Seconds of the first plan in a new process, imports included, with compiled code from the cache."""
     seconds = []
     for _ in range(7):
         done = subprocess.run(  # noqa: S603
@@ -78,7 +78,7 @@ def first_plan_of_a_process(environment: dict[str, str]) -> list[float]:
     return seconds
 
 
-def rows_of(cases: list[Case], timings: list[Timing], kernels: list[Timing]) -> list[list[str]]:
+def format_cases(cases: list[Case], timings: list[Timing], kernels: list[Timing]) -> list[list[str]]:
     rows = []
     for case, timing, kernel in zip(cases, timings, kernels, strict=True):
         goal = "" if case.goal is None else duration(case.goal)
@@ -88,10 +88,10 @@ def rows_of(cases: list[Case], timings: list[Timing], kernels: list[Timing]) -> 
     return rows
 
 
-def sequences() -> list[list[str]]:
+def measure_sequences() -> list[list[str]]:
     rows = []
     for tasks, counts, tau in ((32, [6, 5, 7, 4], 0.2), (64, [10, 12, 9], 0.2), (64, [10, 12, 9, 11, 8], 0.2)):
-        current, workload = question(Case(tasks, 8, 8, tau))
+        current, workload = make_problem(Case(tasks, 8, 8, tau))
         row = [f"{tasks} tasks, 8 -> " + " -> ".join(map(str, counts))]
         for options in ({}, {"limit": 0, "fallback": "beam"}, {"limit": 0, "fallback": "ssm"}):
             made = plan_sequence(current, counts, workload, tau, **options)  # type: ignore[arg-type]
@@ -101,13 +101,13 @@ def sequences() -> list[list[str]]:
     return rows
 
 
-def picture(path: Path, tasks: list[Timing], nodes: list[Timing]) -> None:
+def draw(path: Path, tasks: list[Timing], nodes: list[Timing]) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     left.loglog([case.tasks for case in GROWTH_WITH_TASKS], [timing.median * 1e3 for timing in tasks], "o-")
-    left.set(xlabel="tasks m (32 -> 40 nodes, tau 0.2)", ylabel="milliseconds a plan", title="growth with tasks")
+    left.set(xlabel="tasks m (32 -> 40 nodes, tau 0.2)", ylabel="milliseconds per plan", title="growth with tasks")
     right.loglog([case.target for case in GROWTH_WITH_NODES], [timing.median * 1e3 for timing in nodes], "o-")
     right.set(xlabel="target nodes n' (m = 16,384, from 64, tau 0.1)", title="growth with nodes")
     for axes in (left, right):
@@ -120,24 +120,28 @@ def main() -> None:
     kernel = kernel_info()
     print(f"kernels: {kernel.name}, cached in {kernel.cache or 'nothing to cache'}")
     header = ["plan(strategy='ssm')", "median", "p90", "kernel alone", "goal", "met"]
-    goals = rows_of(GOALS, [*map(complete, GOALS)], [*map(kernel_only, GOALS)])
+    goals = format_cases(GOALS, [*map(time_call, GOALS)], [*map(time_kernel, GOALS)])
     print(table("complete calls", header, goals), flush=True)
-    by_tasks, by_nodes = [*map(complete, GROWTH_WITH_TASKS)], [*map(complete, GROWTH_WITH_NODES)]
-    kernels = [*map(kernel_only, GROWTH_WITH_TASKS)]
-    print(table("growth with tasks", header[:4], [row[:4] for row in rows_of(GROWTH_WITH_TASKS, by_tasks, kernels)]))
-    kernels = [*map(kernel_only, GROWTH_WITH_NODES)]
-    print(table("growth with nodes", header[:4], [row[:4] for row in rows_of(GROWTH_WITH_NODES, by_nodes, kernels)]))
+    by_tasks, by_nodes = [*map(time_call, GROWTH_WITH_TASKS)], [*map(time_call, GROWTH_WITH_NODES)]
+    kernels = [*map(time_kernel, GROWTH_WITH_TASKS)]
+    print(
+        table("growth with tasks", header[:4], [row[:4] for row in format_cases(GROWTH_WITH_TASKS, by_tasks, kernels)])
+    )
+    kernels = [*map(time_kernel, GROWTH_WITH_NODES)]
+    print(
+        table("growth with nodes", header[:4], [row[:4] for row in format_cases(GROWTH_WITH_NODES, by_nodes, kernels)])
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\npeak memory of this process so far: {peak:.0f} MB", flush=True)
     columns = ["whole sequences", "oms", "time", "beam", "time", "single steps", "time"]
-    print(table("state moved by a sequence, share of all state", columns, sequences()))
+    print(table("state moved by a sequence, share of all state", columns, measure_sequences()))
     for name, environment in (("numba", {}), ("numpy", {"ELASTIC_KERNEL": "numpy"})):
-        seconds = first_plan_of_a_process(environment)
+        seconds = time_first_plan(environment)
         spread = f"{duration(min(seconds))} to {duration(max(seconds))}"
         print(f"\nfirst plan of a fresh process ({name}): median {duration(float(np.median(seconds)))}, {spread}")
     target = RESULTS / "planning.png"
-    picture(target, by_tasks, by_nodes)
-    print(f"\npicture: {target.relative_to(Path.cwd())}")
+    draw(target, by_tasks, by_nodes)
+    print(f"\nchart: {target.relative_to(Path.cwd())}")
 
 
 if __name__ == "__main__":

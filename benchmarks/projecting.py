@@ -1,7 +1,7 @@
-"""How long projections take through Spark, and what they prove: `make bench-pmc`.
+"""The time, the proven error and the memory of projections on Spark: `make bench-pmc`.
 
-Every case runs in a process of its own with a Spark of its own, so that none profits from another, and its memory (that
-of all its processes, shared pages counted once) is its own.
+Every case runs in its own process with its own Spark, so that cases do not affect each other. Memory is that of all its
+processes, with shared pages counted once.
 """
 
 import json
@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.report import RESULTS, table
 
 ERROR = 0.003
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _CASE_SECONDS = 1_500
 
 
@@ -52,14 +52,14 @@ _SPEED_UP = 1.6
 _MOST_MB = 6_000.0
 
 
-def run_here(case: Case) -> dict[str, Any]:
-    """In the process of the case."""
+def run_case(case: Case) -> dict[str, Any]:
+    """Run a case in this process."""
     import mdp
     from mdp.approximate import train
     from mdp.process import DecisionProcess
-    from mdp.projecting import Place
-    from mdp.spark.session import session
-    from mdp.spark.workers import OnSpark
+    from mdp.projection import CheckpointLocation
+    from mdp.spark.session import get_session
+    from mdp.spark.workers import SparkWorkers
     from migration import Workload
     from storage import Secret
 
@@ -67,18 +67,18 @@ def run_here(case: Case) -> dict[str, Any]:
     equal = Workload.uniform(case.tasks)
     skewed = Workload(rng.lognormal(0, 0.3, case.tasks), rng.lognormal(0, 0.3, case.tasks))
     workload = equal if case.work == "equal" else skewed
-    spark = session("bench-pmc", case.master)
-    OnSpark(spark).map(abs, list(range(64)))  # a session that has never run a job is not ready
+    spark = get_session("bench-pmc", case.master)
+    SparkWorkers(spark).map(abs, list(range(64)))  # a session that has never run a job is not ready
     process = DecisionProcess(workload, _walk(), gamma=0.8)
     began = time.monotonic()
     if case.method == "approximate":
         terms = "both" if case.tasks <= 128 else "boundary"
-        trained = train(process, terms=terms, workers=OnSpark(spark))
+        trained = train(process, terms=terms, workers=SparkWorkers(spark))
         facts: dict[str, Any] = {"gain": trained.gain_over_ssm, "terms": terms}
     else:
         with tempfile.TemporaryDirectory() as folder:
-            place = Place(Path(folder).as_uri(), "bench", Secret.of("of this benchmark alone"))
-            made = mdp.project(workload, process.matrix, method="exact", error=ERROR, spark=spark, place=place)
+            place = CheckpointLocation(Path(folder).as_uri(), "bench", Secret.of("of this benchmark alone"))
+            made = mdp.project(workload, process.matrix, method="exact", error=ERROR, spark=spark, checkpoint=place)
         facts = {"error": made.facts["error"], "sweeps": made.facts["sweeps"]}
     seconds = time.monotonic() - began
     spark.stop()
@@ -86,7 +86,7 @@ def run_here(case: Case) -> dict[str, Any]:
 
 
 def _walk() -> Any:
-    """The chance of a step falls with its length: all node counts may follow all others."""
+    """A matrix in which the probability of a step falls with its length; every node count may follow every other."""
     from mdp import TransitionMatrix
 
     nodes = np.arange(8, 17)
@@ -95,8 +95,8 @@ def _walk() -> Any:
     return TransitionMatrix(nodes.tolist(), weight / weight.sum(axis=1, keepdims=True))
 
 
-def run_apart(case: Case) -> dict[str, Any]:
-    """In a process of its own, with the most memory that it and its children had together."""
+def run_in_process(case: Case) -> dict[str, Any]:
+    """Run a case in its own process, and record the peak memory of it and its children."""
     command = [sys.executable, "-m", "benchmarks.projecting", "--case", json.dumps(asdict(case))]
     with tempfile.TemporaryFile("w+") as output:
         started = subprocess.Popen(command, stdout=output, env={**os.environ, "PYSPARK_PYTHON": sys.executable})  # noqa: S603
@@ -105,11 +105,11 @@ def run_apart(case: Case) -> dict[str, Any]:
             most = max(most, _memory_mb(started.pid))
             if time.monotonic() > deadline:
                 started.kill()
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         output.seek(0)
         lines = output.read().splitlines()
     if started.returncode:
-        raise click.ClickException(f"{case.name} ended with {started.returncode}. What it said is above.")
+        raise click.ClickException(f"{case.name} exited with {started.returncode}. See its output above.")
     return {**json.loads(lines[-1]), "memory_mb": most}
 
 
@@ -118,7 +118,7 @@ def _memory_mb(root: int) -> float:
     total, waiting = 0.0, [root]
     while waiting:
         process = Path(f"/proc/{waiting.pop()}")
-        with suppress(OSError):  # it may be gone by now
+        with suppress(OSError):  # the process may have exited
             rollup = (process / "smaps_rollup").read_text()
             total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1_000
             for children in process.glob("task/*/children"):
@@ -126,7 +126,7 @@ def _memory_mb(root: int) -> float:
     return total
 
 
-def _picture(found: list[tuple[Case, dict[str, Any]]]) -> Path:
+def _draw(found: list[tuple[Case, dict[str, Any]]]) -> Path:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
@@ -153,13 +153,13 @@ def _picture(found: list[tuple[Case, dict[str, Any]]]) -> Path:
 def main(asked: str | None, only: tuple[str, ...], rounds: int) -> None:
     """Projections through Spark: seconds, proven error, memory; two executors against one."""
     if asked is not None:
-        print(json.dumps(run_here(Case(**json.loads(asked)))))
+        print(json.dumps(run_case(Case(**json.loads(asked)))))
         return
     found = []
     for case in (*CASES, *((ONE, TWO) * rounds)):
         if all(word in f"{case.name} m = {case.tasks}" for word in only):
             click.echo(f"{case.name}, m = {case.tasks}, {case.master}", err=True)
-            found.append((case, run_apart(case)))
+            found.append((case, run_in_process(case)))
     rows = [
         [
             f"{case.name}, m = {case.tasks}",
@@ -184,7 +184,7 @@ def main(asked: str | None, only: tuple[str, ...], rounds: int) -> None:
     if singles and doubles:
         factor = np.median(singles) / np.median(doubles)
         print(f"\ntwo executors are {factor:.2f} times as fast as one; the goal is {_SPEED_UP:g}")
-    print(f"\npicture: {_picture(found).relative_to(Path.cwd())}")
+    print(f"\nchart: {_draw(found).relative_to(Path.cwd())}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What benchmarks share: timing with median and spread, a plain table, a folder for pictures."""
+"""Shared by benchmarks: timing with median and spread, plain tables, the folder for charts."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ class Timing(NamedTuple):
 
 
 def timed(action: Callable[[], object], seconds: float = 1.0, least: int = 5, most: int = 5_000) -> Timing:
-    """Call for about `seconds`, after one call that is not counted."""
+    """Measure calls for about `seconds`, after one warm-up call."""
     action()
     spent: list[float] = []
     deadline = time.perf_counter() + seconds
@@ -31,7 +31,7 @@ def timed(action: Callable[[], object], seconds: float = 1.0, least: int = 5, mo
 
 
 def duration(seconds: float) -> str:
-    """A duration with three digits and the unit that fits."""
+    """Return a duration with three digits and a fitting unit."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= factor:
             return f"{seconds / factor:.3g} {unit}"
@@ -39,7 +39,7 @@ def duration(seconds: float) -> str:
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in plain text; the first column is left-aligned, the others right."""
+    """Return a table in plain text; the first column is left-aligned, the others right."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""Half an hour of steady load: does anything grow? `make soak`.
+"""Resource growth under half an hour of steady load: `make soak`.
 
 Samples memory, threads and open files of the driver, of Spark and of every node, and the objects in the store. Prints
-the medians of the first and the last third after a warm-up, side by side.
+the medians of the first and the last third after a warm-up.
 """
 
 import os
@@ -23,7 +23,7 @@ from elastic.operators import CountByKey
 
 NODES = 4
 STREAM = Stream(rows=20_000, keys=50_000, every="1 second")
-WARM_UP_SHARE = 0.2  # caches and pools fill; after it nothing should
+WARM_UP_SHARE = 0.2  # caches and pools fill during this time, and must not grow later
 
 
 class Sample(NamedTuple):
@@ -42,53 +42,53 @@ class Sample(NamedTuple):
     batches: float
 
 
-def sampled(started: float, job: "elastic.Job", store: Path) -> Sample:
+def take_sample(started: float, job: "elastic.SparkJob", store: Path) -> Sample:
     status = job.status()
     nodes = [node.pid for node in status.nodes if node.pid]
-    driver, spark = Path("/proc/self"), _spark_processes()
+    driver, spark = Path("/proc/self"), _find_spark_processes()
     processes = [driver, *spark, *(Path(f"/proc/{pid}") for pid in nodes)]
-    kept = _sizes(store)
+    sizes = _list_sizes(store)
     return Sample(
         (time.monotonic() - started) / 60,
-        _resident_mb([driver]),
-        _resident_mb(spark),
-        _resident_mb(Path(f"/proc/{pid}") for pid in nodes),
-        _threads([driver]),
-        _threads(spark),
-        _threads(processes[1 + len(spark) :]),
+        _measure_memory_mb([driver]),
+        _measure_memory_mb(spark),
+        _measure_memory_mb(Path(f"/proc/{pid}") for pid in nodes),
+        _count_threads([driver]),
+        _count_threads(spark),
+        _count_threads(processes[1 + len(spark) :]),
         sum(len(list((process / "fd").iterdir())) for process in processes),
-        len(kept),
-        sum(kept) / 1e6,
+        len(sizes),
+        sum(sizes) / 1e6,
         status.published_batch,
     )
 
 
-def _spark_processes() -> list[Path]:
-    """The children of this process: the JVM, while no other is started."""
+def _find_spark_processes() -> list[Path]:
+    """Return the children of this process: the JVM, as long as nothing else is started."""
     children = " ".join(listed.read_text() for listed in Path("/proc/self/task").glob("*/children")).split()
     return [Path("/proc") / pid for pid in children]
 
 
-def _threads(processes: Iterable[Path]) -> int:
+def _count_threads(processes: Iterable[Path]) -> int:
     return sum(len(list((process / "task").iterdir())) for process in processes)
 
 
-def _sizes(folder: Path) -> list[int]:
-    """Of all files; files and folders may be collected while they are counted."""
-    found = []
-    for parent, _, names in os.walk(folder):  # which passes over what is gone
+def _list_sizes(folder: Path) -> list[int]:
+    """Return the sizes of all files; the engine may delete files meanwhile."""
+    sizes = []
+    for parent, _, names in os.walk(folder):  # it skips deleted folders
         for name in names:
             with suppress(FileNotFoundError):
-                found.append((Path(parent) / name).stat().st_size)
-    return found
+                sizes.append((Path(parent) / name).stat().st_size)
+    return sizes
 
 
-def _resident_mb(processes: Iterable[Path]) -> float:
+def _measure_memory_mb(processes: Iterable[Path]) -> float:
     lines = [line for process in processes for line in (process / "status").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
-def verdict(samples: list[Sample]) -> list[list[str]]:
+def compare_thirds(samples: list[Sample]) -> list[list[str]]:
     steady = samples[int(len(samples) * WARM_UP_SHARE) :]
     third = max(1, len(steady) // 3)
     rows = []
@@ -99,7 +99,7 @@ def verdict(samples: list[Sample]) -> list[list[str]]:
     return rows
 
 
-def picture(samples: list[Sample]) -> Path:
+def draw_chart(samples: list[Sample]) -> Path:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
@@ -122,9 +122,9 @@ def picture(samples: list[Sample]) -> Path:
 
 
 @click.command()
-@click.option("--minutes", default=30.0)
+@click.option("--minutes", default=30.0, show_default=True, help="Duration of the load.")
 def main(minutes: float) -> None:
-    """Run a steady stream and watch what grows."""
+    """Run a steady stream and report what grows."""
     spark = elastic.local_session(NODES, spark_driver_memory="1g")
     spark.sparkContext.setLogLevel("OFF")
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
@@ -145,15 +145,19 @@ def main(minutes: float) -> None:
         samples = []
         while time.monotonic() - started < 60 * minutes:
             if job.await_termination(10.0):
-                raise SystemExit("the job ended by itself")
-            samples.append(sampled(started, job, store / "operators"))
+                raise SystemExit("the job ended unexpectedly. Look at its log.")
+            samples.append(take_sample(started, job, store / "operators"))
             click.echo("  ".join(f"{name} {value:,.1f}" for name, value in samples[-1]._asdict().items()))
         job.stop()
-    header = ["what", "first third", "last third", "change"]
+    header = ["measure", "first third", "last third", "change"]
     print(
-        table(f"{samples[-1].batches:,.0f} batches of {STREAM.rows:,} rows, after a warm-up", header, verdict(samples))
+        table(
+            f"{samples[-1].batches:,.0f} batches of {STREAM.rows:,} rows, after a warm-up",
+            header,
+            compare_thirds(samples),
+        )
     )
-    print(f"\npicture: {picture(samples).relative_to(Path.cwd())}")
+    print(f"\nchart: {draw_chart(samples).relative_to(Path.cwd())}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Elastic stateful operators on Spark: the engine and its front doors.
+"""Elastic stateful operators on Spark.
 
-`elastic.run` needs Spark; everything else here can be imported, and operators can be tested, without it.
+Importing this package imports neither Spark nor NumPy: every name imports what it needs when it is first used.
+`local_run` and the operators need no Spark.
 """
 
 from importlib import import_module
@@ -8,19 +9,29 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elastic.runtime.job import Job
-    from elastic.runtime.run import run
-    from elastic.runtime.session import local_session
+    from elastic.job.job import Job
+    from elastic.local.run import local_run
+    from elastic.spark.job import SparkJob
+    from elastic.spark.run import run
+    from elastic.spark.session import cluster_session, local_session
+    from elastic.spark.sources import register_sources
 
 __version__ = version("spark-elastic")
 
-# Imported when they are first used: they bring Spark with them.
-_LAZY = {"run": "elastic.runtime.run", "Job": "elastic.runtime.job", "local_session": "elastic.runtime.session"}
+_MODULES = {
+    "Job": "elastic.job.job",
+    "SparkJob": "elastic.spark.job",
+    "cluster_session": "elastic.spark.session",
+    "local_run": "elastic.local.run",
+    "local_session": "elastic.spark.session",
+    "register_sources": "elastic.spark.sources",
+    "run": "elastic.spark.run",
+}
 
-__all__ = ["Job", "__version__", "local_session", "run"]
+__all__ = ["Job", "SparkJob", "__version__", "cluster_session", "local_run", "local_session", "register_sources", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _MODULES:
         raise AttributeError(f"module 'elastic' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

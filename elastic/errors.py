@@ -1,50 +1,51 @@
-"""Every error of the engine, typed, with its facts as attributes and a last sentence that says what to do.
+"""Every error of the engine: typed, with its values as attributes and a last sentence that says what to do.
 
 ElasticError
-├── InvalidJob (also a ValueError)    the job itself cannot be right; nothing was started
-│   ├── UnknownColumn                 a key column that the rows do not have
-│   ├── UnsupportedKeyType            a key of a type that has no hash
-│   ├── InvalidEventTime              an event-time column that is no timestamp
-│   ├── NotAnOperator                 a class, or something else, in the place of an operator
-│   ├── UnserializableOperator        an operator that cannot travel to the nodes
-│   ├── InvalidStore                  a store that no job can keep its state in
-│   ├── SparkConnect                  a session of Spark Connect, which has no task slots to offer
-│   ├── TooFewSlots                   too few task slots for that many nodes and the senders
-│   ├── SpeculationOn                 Spark would run nodes twice
-│   ├── InvalidSetting                a setting with a value that cannot be right
-│   ├── UnknownSetting                a setting that nobody reads
-│   ├── MissingSecret                 no secret to sign state with
-│   ├── ExposedSecret                 a secret where every user of the machine could read it
-│   └── MissingPackage                a feature whose optional package is not installed
-├── NameTaken                         a job of that name is running
-├── IncompatibleRestart               the stored state belongs to another version of the job
-├── CheckpointMismatch                Spark's checkpoint and the stored state tell different stories
-├── StreamFailed                      Spark's query failed: a source, a record or an expression of the user's
-├── NullKey                           rows without a key, and the job says that is wrong
-├── RowTooLarge                       one row above the limit
-├── OperatorFailed                    the user's operator raised
-├── CombineFailed                     the user's operator raised while it combined rows on their way to it
-├── InvalidOutput                     the user's operator gave rows that do not fit its schema
-├── NodeLost                          a node fell silent or ended
-├── NodeInUse                         a node that is to leave still owns tasks
-├── PoisonedStep                      process after process died at the same step
-├── NodeStartFailed                   a node cannot start, and says why
-├── NoRoom                            the cluster did not start the nodes in time
-├── SparkLost                         Spark's JVM is gone, and with it the stream and the nodes
-├── StoreAway                         the store was away for longer than the job may wait
-├── SinkFailed                        results no longer reach their sink; the job itself goes on
-├── ResultsExpired                    a reader asks for results that retention has removed
-├── InvalidRequest (also a ValueError) a scale request that cannot be right; nothing was started
-│   ├── InvalidAutoscaling            an argument of an autoscaler that cannot be right
-│   └── UnknownPolicy                 a policy that is not there
-├── AutoscalerRunning                 the job has an autoscaler already
-├── MigrationRunning                  another migration of the job is under way
-├── MigrationFailed                   a migration did not come to its end; what it moved counts, the rest stayed
-├── InvalidKey (also a ValueError)    a key of another type than the key columns have
-├── JobStopped                        the job is no longer running
-└── StateUnavailable                  the state is on its way or being restored; ask again
+├── InvalidJob (also a ValueError)     the job or one of its arguments is invalid; nothing was started
+│   ├── UnknownColumn                  a key column is not in the rows
+│   ├── UnsupportedKeyType             a key column has a type that cannot be hashed
+│   ├── InvalidEventTime               the event-time column is not a timestamp
+│   ├── NotAnOperator                  a class or another object in place of an operator
+│   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
+│   ├── InvalidStore                   the store cannot hold the state of a job
+│   ├── SparkConnectUnsupported        the session is one of Spark Connect
+│   ├── TooFewSlots                    Spark has too few task slots for the nodes and the senders
+│   ├── SpeculationEnabled             Spark would run every node twice
+│   ├── InvalidSetting                 a setting has an invalid value
+│   ├── UnknownSetting                 there is no setting of that name
+│   ├── MissingSecret                  there is no secret to sign state with, and none can be created
+│   ├── ExposedSecret                  a secret is on a command line, where every local user can read it
+│   └── MissingPackage                 a feature needs an optional package that is not installed
+├── JobNameInUse                       a job of that name is running
+├── IncompatibleRestart                the stored state belongs to another version of the job
+├── CheckpointMismatch                 Spark's checkpoint and the stored state do not belong together
+├── StreamFailed                       Spark's query failed in the source, a record or an expression
+├── NullKey                            rows have no key, and null_keys is "fail"
+├── RowTooLarge                        a row exceeds max_row_bytes
+├── OperatorFailed                     the operator raised
+├── CombineFailed                      the operator's combine raised
+├── InvalidOutput                      the operator emitted rows that do not match its declaration
+├── NodeInUse                          a node that should be removed still owns tasks
+├── PoisonedStep                       process after process died in the same step
+├── NodeStartFailed                    a node failed to start, repeatedly
+├── NodeStartTimeout                   Spark did not start the nodes in time
+├── SparkLost                          Spark's JVM is gone, and with it the stream and the nodes
+├── StoreUnreachable                   the store was unavailable for longer than store_retry_seconds
+├── SinkFailed                         the sink gets no more results; the job continues
+├── ResultsExpired                     a reader asked for results that retention has deleted
+├── InvalidRequest (also a ValueError) a scale request is invalid; nothing was started
+│   ├── InvalidAutoscaling             an argument of the autoscaler is invalid
+│   └── UnknownPolicy                  there is no autoscaling policy of that name
+├── AutoscalerRunning                  the job already has an autoscaler
+├── MigrationInProgress                another migration of the job is in progress
+├── MigrationFailed                    a migration failed; completed moves are kept
+├── InvalidKey (also a ValueError)     a key does not match the types of the key columns
+├── JobStopped                         the job is no longer running
+├── StateUnavailable                   the state is moving or being restored; retry
+├── UnknownEvent                       the coordinator got an event that it has no handler for
+└── IllegalTransition                  a hand-over got an event that its phase does not allow
 
-All of them cross process boundaries: pickled or copied, they keep their message and their facts.
+All errors cross process boundaries: pickled or copied, they keep their message and attributes.
 """
 
 from collections.abc import Iterable
@@ -53,69 +54,69 @@ from typing import Any
 
 
 class ElasticError(Exception):
-    """Base of everything the engine raises on purpose."""
+    """Base of all errors that the engine raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default calls the class with the message alone, which no error here with facts of its own accepts.
-        return _revived, (type(self), self.args), self.__dict__
+        # The default calls the class with the message alone, which constructors with attributes do not accept.
+        return _restore, (type(self), self.args), self.__dict__
 
 
 class InvalidJob(ElasticError, ValueError):
-    """A job, or an argument of one, that cannot be right; nothing was started."""
+    """The job or one of its arguments is invalid; nothing was started."""
 
 
 class UnknownColumn(InvalidJob):
-    """A key column that the rows do not have."""
+    """A key column is not in the rows."""
 
     def __init__(self, column: str, known: Iterable[str]) -> None:
         self.column = column
         self.known = tuple(known)
         super().__init__(
-            f"there is no column {column!r}; the rows have {_listed(self.known)}."
-            f"{_nearest(column, self.known)} Name one of these, or select the column before."
+            f"there is no column {column!r}; the rows have {_join(self.known)}."
+            f"{_suggest(column, self.known)} Name one of these, or add the column to the stream."
         )
 
 
 class UnsupportedKeyType(InvalidJob):
-    """A key of a type that has no hash."""
+    """A key column has a type that cannot be hashed."""
 
     def __init__(self, column: str, kind: object) -> None:
         self.column = column
         self.kind = str(kind)
         super().__init__(
-            f"column {column!r} of type {self.kind} cannot be a key. Use booleans, numbers, strings, binaries, dates, "
-            "timestamps, or structs of these; cast the column, or make a string of it."
+            f"column {column!r} of type {self.kind} cannot be a key: the type has no hash. Use booleans, numbers, "
+            "strings, binaries, dates, timestamps or structs of these, or cast the column to a string."
         )
 
 
 class InvalidEventTime(InvalidJob):
-    """An event-time column that is no timestamp."""
+    """The event-time column is not a timestamp."""
 
     def __init__(self, column: str, kind: object) -> None:
         self.column = column
         self.kind = str(kind)
         super().__init__(
             f"event_time names column {column!r} of type {self.kind}, which is not a timestamp. "
-            f"Use a timestamp column; cast it with to_timestamp({column}) or timestamp_millis({column}) before."
+            f"Use a timestamp column, or cast it with to_timestamp({column}) or timestamp_millis({column})."
         )
 
 
 class NotAnOperator(InvalidJob):
-    """A class, or something else, in the place of an operator."""
+    """A class or another object in place of an operator."""
 
     def __init__(self, given: object) -> None:
         self.given = given.__qualname__ if isinstance(given, type) else type(given).__name__
         what = "a class" if isinstance(given, type) else "not an operator"
-        advice = f"an instance, {self.given}()" if isinstance(given, type) else "an instance of a class from Operator"
-        super().__init__(f"operator={self.given} is {what}. Give {advice}.")
+        advice = f"an instance, {self.given}()" if isinstance(given, type) else "an instance of a subclass of Operator"
+        super().__init__(f"operator={self.given} is {what}. Pass {advice}.")
 
 
 class UnserializableOperator(InvalidJob):
-    """An operator that cannot travel to the nodes."""
+    """An operator cannot be pickled, so it cannot be sent to the nodes."""
 
     def __init__(self, operator: str, cause: BaseException | str) -> None:
         self.operator = operator
-        self.cause = cause if isinstance(cause, str) else _said(cause)
+        self.cause = cause if isinstance(cause, str) else format_error(cause)
         super().__init__(
             f"operator {operator!r} cannot be pickled: {self.cause}. "
             "Open connections, locks and files in its open(), not in __init__."
@@ -123,18 +124,18 @@ class UnserializableOperator(InvalidJob):
 
 
 class InvalidStore(InvalidJob):
-    """A store that no job can keep its state in. Its URL is not repeated, since it may hold credentials."""
+    """The store cannot hold the state of a job. The message omits its URL, which may contain credentials."""
 
     def __init__(self, why: str) -> None:
         self.why = why
         super().__init__(
             f"the store cannot hold the state of a job: {why.rstrip('.')}. "
-            "Use a URL that the driver and all executors reach, file:///folder or s3://bucket/prefix."
+            "Use a URL that the driver and all executors can reach, such as file:///folder or s3://bucket/prefix."
         )
 
 
-class SparkConnect(InvalidJob):
-    """A session of Spark Connect."""
+class SparkConnectUnsupported(InvalidJob):
+    """The session is one of Spark Connect, which has no SparkContext in this process."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -144,7 +145,7 @@ class SparkConnect(InvalidJob):
 
 
 class TooFewSlots(InvalidJob):
-    """Spark has too few task slots for the nodes of all jobs and the senders; nothing was started."""
+    """Spark has too few task slots for the nodes and the senders; nothing was started."""
 
     def __init__(self, nodes: int, slots: int, needed: int, master: str) -> None:
         self.nodes = nodes
@@ -152,65 +153,68 @@ class TooFewSlots(InvalidJob):
         self.needed = needed
         self.master = master
         super().__init__(
-            f"{nodes} nodes need {needed} task slots, with those of other jobs and of the senders, but {master!r} has "
-            f"{slots}. "
-            f"Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores"
+            f"{nodes} nodes need {needed} task slots, including those of other jobs and of the senders, but {master!r} "
+            f"has {slots}. Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores"
             f"{f', such as local[{needed}]' if master.startswith('local') else ''}."
         )
 
 
-class SpeculationOn(InvalidJob):
-    """Spark would start a second copy of every node, because nodes run long."""
+class SpeculationEnabled(InvalidJob):
+    """Spark would start a second copy of every node, since nodes run long."""
 
     def __init__(self) -> None:
-        super().__init__("spark.speculation is on, and would start nodes twice. Set spark.speculation to false.")
+        super().__init__(
+            "spark.speculation is enabled, so Spark would run every node twice. Set spark.speculation to false."
+        )
 
 
 class InvalidSetting(InvalidJob):
-    """A setting with a value that cannot be right."""
+    """A setting has an invalid value."""
 
     def __init__(self, name: str, value: object, why: str) -> None:
         self.name = name
         self.value = value
         self.why = why
-        super().__init__(f"setting {name} cannot be {value!r}: {why}. Correct it, or leave it out for the default.")
+        super().__init__(f"invalid setting {name}={value!r}: {why}. Correct it, or omit it to use the default.")
 
 
 class UnknownSetting(InvalidJob):
-    """A setting that nobody reads."""
+    """There is no setting of that name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name = name
         self.known = tuple(known)
         super().__init__(
-            f"there is no setting {name!r}.{_nearest(name, self.known)} Use one of {_listed(self.known, 40)}."
+            f"there is no setting {name!r}.{_suggest(name, self.known)} Use one of {_join(self.known, 40)}."
         )
 
 
 class MissingSecret(InvalidJob):
-    """No secret to sign state with, and none could be made."""
+    """There is no secret to sign state with, and none can be created."""
 
     def __init__(self, where: str, why: str) -> None:
         self.where = where
         self.why = why
-        super().__init__(f"no secret to sign state with: {where}: {why}. Set ELASTIC_SECRET, the same for every run.")
+        super().__init__(
+            f"no secret to sign state with: {where}: {why}. Set ELASTIC_SECRET to the same value for every run."
+        )
 
 
 class ExposedSecret(InvalidJob):
-    """A secret on a command line, which every user of the machine can read in the process list."""
+    """A secret is on a command line, which every local user can read in the process list."""
 
     def __init__(self, where: str, name: str, advice: str) -> None:
         self.where = where
         self.name = name
         self.advice = advice
         super().__init__(
-            f"{where} {name}=... shows a secret in the process list, which every user of this machine can read; where "
-            f"there are others, it is no secret any more. {advice}"
+            f"{where} {name}=... puts a secret on the command line, which every user of this machine can read in the "
+            f"process list. {advice}"
         )
 
 
 class MissingPackage(InvalidJob):
-    """A feature whose optional package is not installed."""
+    """A feature needs an optional package that is not installed."""
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
         self.feature = feature
@@ -222,12 +226,12 @@ class MissingPackage(InvalidJob):
         )
 
 
-class NameTaken(ElasticError):
+class JobNameInUse(ElasticError):
     """A job of that name is running."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"a job named {name!r} is running already. Stop it first, or choose another name.")
+        super().__init__(f"a job named {name!r} is already running. Stop it first, or choose another name.")
 
 
 class IncompatibleRestart(ElasticError):
@@ -239,15 +243,15 @@ class IncompatibleRestart(ElasticError):
         self.before = before
         self.now = now
         super().__init__(
-            f"job {name!r} was stored with {what} {before!r}, and is started with {now!r}. "
-            "Start it as it was, or under another name for a fresh state."
+            f"the stored state of job {name!r} has {what} {before!r}, but the job was started with {now!r}. "
+            "Start it with the stored value, or under another name to begin with empty state."
         )
 
 
 class CheckpointMismatch(ElasticError):
-    """Spark's checkpoint and the stored state tell different stories: going on would lose or repeat batches.
+    """Spark's checkpoint and the stored state do not belong together: continuing would lose or repeat batches.
 
-    Spark sends `next_batch` next; the stored state includes every batch up to `last_batch`.
+    Spark sends `next_batch` next; the stored state includes all batches through `last_batch`.
     """
 
     def __init__(self, name: str, next_batch: int, last_batch: int) -> None:
@@ -255,32 +259,32 @@ class CheckpointMismatch(ElasticError):
         self.next_batch = next_batch
         self.last_batch = last_batch
         if next_batch == last_batch:
-            wrong = "and with other source offsets than the stored batch has, so its rows would be skipped as a replay"
+            consequence = "its source offsets differ from those of the stored batch, so its rows would be skipped"
         elif next_batch > last_batch:
-            wrong = "batches between would be lost"
+            consequence = "the batches in between would be lost"
         else:
-            wrong = "its rows would be skipped as a replay"
+            consequence = "its rows would be skipped as a replay"
         super().__init__(
-            f"job {name!r}: Spark's checkpoint goes on with batch {next_batch}, but the stored state ends with batch "
-            f"{last_batch}; {wrong}. Bring back the checkpoint and the store that belong together, or start under "
+            f"job {name!r}: Spark's checkpoint continues with batch {next_batch}, but the stored state ends with batch "
+            f"{last_batch}: {consequence}. Restore the checkpoint that belongs to the store, or start the job under "
             "another name with a new checkpoint."
         )
 
 
 class StreamFailed(ElasticError):
-    """Spark's query failed; `reason` is the innermost one, the full text is in the log."""
+    """Spark's query failed; `reason` is the innermost cause, and the log has the full text."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
         super().__init__(
-            f"the stream of job {name!r} failed: {reason}. Correct the source, the record or the expression, and start "
-            "the job again: it continues with the same batch."
+            f"the stream of job {name!r} failed: {reason}. Correct the source, the record or the expression, and "
+            "restart the job: it continues with the same batch."
         )
 
 
 class NullKey(ElasticError):
-    """Rows without a key, and the job says that is wrong; the batch was not committed."""
+    """Rows have no key, and null_keys is "fail"; the batch was not committed."""
 
     def __init__(self, column: str, rows: int, batch: int) -> None:
         self.column = column
@@ -288,25 +292,25 @@ class NullKey(ElasticError):
         self.batch = batch
         super().__init__(
             f"{rows} rows of batch {batch} have no value in the key column {column!r}. "
-            'Filter them out before, or set null_keys to "keep" or "drop".'
+            'Filter them out, or set null_keys to "keep" or "drop".'
         )
 
 
 class RowTooLarge(ElasticError):
-    """One row above the limit; the batch was not committed."""
+    """A row exceeds max_row_bytes; the batch was not committed."""
 
     def __init__(self, size: int, limit: int, batch: int) -> None:
         self.size = size
         self.limit = limit
         self.batch = batch
         super().__init__(
-            f"a row of batch {batch} takes {size:,} bytes, more than the {limit:,} allowed. "
-            "Keep such values in a store and send their address, or raise max_row_bytes."
+            f"a row of batch {batch} has {size:,} bytes, more than the limit of {limit:,}. "
+            "Store such values elsewhere and send references, or raise max_row_bytes."
         )
 
 
 class OperatorFailed(ElasticError):
-    """The user's operator raised; `cause_text` is its traceback, `row` the first row of its input if known."""
+    """The operator raised; `cause_text` is the traceback, `row` the first row of its input if known."""
 
     def __init__(self, operator: str, task: int, batch: int, cause_text: str, row: str | None = None) -> None:
         self.operator = operator
@@ -314,62 +318,53 @@ class OperatorFailed(ElasticError):
         self.batch = batch
         self.cause_text = cause_text
         self.row = row
-        near = f"\nThe first of its rows: {row}" if row is not None else ""
+        first_row = f"\nFirst row of its input: {row}" if row is not None else ""
         super().__init__(
-            f"operator {operator!r} failed on task {task} in batch {batch}:\n{cause_text.rstrip()}{near}\n"
-            'Correct the operator and start the job again, or set on_error to "skip" to set such rows aside.'
+            f"operator {operator!r} failed on task {task} in batch {batch}:\n{cause_text.rstrip()}{first_row}\n"
+            'Correct the operator and restart the job, or set on_error to "skip" to quarantine such rows.'
         )
 
 
 class CombineFailed(ElasticError):
-    """The user's operator raised while it combined rows on their way to it; `cause_text` is its traceback."""
+    """The operator's combine raised; `cause_text` is the traceback."""
 
     def __init__(self, operator: str, cause_text: str) -> None:
         self.operator = operator
         self.cause_text = cause_text
         super().__init__(
             f"operator {operator!r} failed to combine rows:\n{cause_text.rstrip()}\n"
-            "Correct its combine and start the job again; the batch is not lost, it comes again."
+            "Correct its combine() and restart the job: it continues with the same batch."
         )
 
 
 class InvalidOutput(ElasticError):
-    """The user's operator gave rows that do not fit what it declared."""
+    """The operator emitted rows that do not match its declaration."""
 
     def __init__(self, operator: str, why: str) -> None:
         self.operator = operator
         self.why = why
         super().__init__(
-            f"operator {operator!r} gave rows that do not fit: {why}. Give what output_schema and emits declare, or "
-            "change the declaration."
+            f"operator {operator!r} emitted invalid rows: {why}. Emit what output_schema and emits declare, or change "
+            "the declaration."
         )
 
 
-class NodeLost(ElasticError):
-    """A node fell silent or ended; the engine restores its tasks elsewhere by itself where it can."""
-
-    def __init__(self, node: str, why: str) -> None:
-        self.node = node
-        self.why = why
-        super().__init__(f"node {node!r} is lost: {why}. Look at its executor's log; its tasks come back elsewhere.")
-
-
 class NodeInUse(ElasticError):
-    """A node that is to leave still owns tasks; it stays."""
+    """A node that should be removed still owns tasks; it was not removed."""
 
     def __init__(self, node: str, tasks: Iterable[int]) -> None:
         self.node = node
         self.tasks = tuple(tasks)
         super().__init__(
-            f"node {node!r} cannot leave: it still owns tasks {_listed(self.tasks)}. "
-            "Move these tasks to other nodes first, with job.scale or job.rebalance."
+            f"node {node!r} cannot be removed: it still owns tasks {_join(self.tasks)}. "
+            "Move these tasks to other nodes first, with job.scale() or job.rebalance()."
         )
 
 
 class PoisonedStep(ElasticError):
-    """Process after process died at the same step, so the next one would die there too.
+    """Process after process died in the same step, so the next one would too.
 
-    `tasks` are those that the last one was working on, `reason` is why it was lost.
+    `tasks` are those that the last process was working on, `reason` is why it was lost.
     """
 
     def __init__(self, node: str, batch: int, round_: int, tasks: Iterable[int], deaths: int, reason: str) -> None:
@@ -381,22 +376,22 @@ class PoisonedStep(ElasticError):
         self.reason = reason
         listed = ", ".join(map(str, self.tasks))
         super().__init__(
-            f"{deaths} processes of {node} died one after the other at the same step: batch {batch}, round {round_}, "
-            f"task{'' if len(self.tasks) == 1 else 's'} {listed}. The last one: {reason}. A row of this batch probably "
-            "crashes the operator's native code, takes more memory than the executor has, or never ends. Look at the "
-            "executor's log, correct the operator or give it more memory, and start the job again: it "
-            'continues with this batch; or set on_error to "skip" to set such rows aside.'
+            f"{deaths} processes of {node} died one after another in the same step: batch {batch}, round {round_}, "
+            f"task{'' if len(self.tasks) == 1 else 's'} {listed}. Last failure: {reason}. A row of this batch probably "
+            "crashes native code of the operator, exceeds the executor's memory, or never finishes. Check the executor "
+            "log, correct the operator or give it more memory, and restart the job: it continues with this batch; or "
+            'set on_error to "skip" to quarantine such rows.'
         )
 
 
 class NodeStartFailed(ElasticError):
-    """A node cannot start, and neither could another one in its place; `why` is what the node said."""
+    """A node failed to start, repeatedly, and a replacement would fail too; `why` is the node's own message."""
 
     def __init__(self, node: str, why: str, attempts: int) -> None:
         self.node = node
         self.why = why
         self.attempts = attempts
-        advice = "Correct what it says"
+        advice = "Correct the cause"
         if "ModuleNotFoundError" in why or "ImportError" in why:
             advice = "Install the package on every executor, or ship it with --py-files"
         elif "PYTHON_VERSION_MISMATCH" in why:
@@ -406,121 +401,123 @@ class NodeStartFailed(ElasticError):
         )
 
 
-class NoRoom(ElasticError):
-    """The cluster did not start the nodes in time."""
+class NodeStartTimeout(ElasticError):
+    """Spark did not start the nodes in time."""
 
     def __init__(self, started: int, wanted: int, seconds: float) -> None:
         self.started = started
         self.wanted = wanted
         self.seconds = seconds
         super().__init__(
-            f"only {started} of {wanted} nodes started within {seconds:g} s. Free some task slots or add executors; "
-            "raise node_start_seconds if executors take longer to come."
+            f"timed out after {seconds:g} s: only {started} of {wanted} nodes have started. Free some task slots or "
+            "add executors; raise node_start_seconds if executors take longer to start."
         )
 
 
 class SparkLost(ElasticError):
-    """Spark's JVM is gone, and with it the stream and the nodes; nothing that was committed is lost."""
+    """Spark's JVM is gone, and with it the stream and the nodes; no committed batch is lost."""
 
     def __init__(self, why: str) -> None:
         self.why = why
         super().__init__(
-            f"Spark's JVM does not answer: {why}. Look for the reason in its log, as running out of memory, and start "
-            "the job again in a new process: it goes on where it was."
+            f"Spark's JVM does not respond: {why}. Check its log for the cause, such as running out of memory, and "
+            "restart the job in a new process: it continues after the last committed batch."
         )
 
 
-class StoreAway(ElasticError):
-    """The store was away for longer than the job may wait; nothing that was committed is lost."""
+class StoreUnreachable(ElasticError):
+    """The store was unavailable for longer than store_retry_seconds; no committed batch is lost."""
 
     def __init__(self, seconds: float, why: str = "") -> None:
         self.seconds = seconds
         self.why = why
         super().__init__(
-            f"the store did not answer for {seconds:g} s{f' ({why})' if why else ''}. Bring it back and start the job "
-            "again: it goes on where it was; raise store_patience_seconds to wait longer."
+            f"the store was unavailable for {seconds:g} s{f' ({why})' if why else ''}. Restore it and restart the job: "
+            "it continues after the last committed batch. Raise store_retry_seconds to wait longer."
         )
 
 
 class SinkFailed(ElasticError):
-    """Results no longer reach their sink; the job itself goes on, and the results are kept."""
+    """The sink gets no more results; the job continues, and the results are kept."""
 
     def __init__(self, name: str, why: str) -> None:
         self.name = name
         self.why = why
         super().__init__(
-            f"results of job {name!r} no longer reach the sink: {why.rstrip(' .')}. Correct the sink and start the job "
-            "again: it delivers what the sink has missed."
+            f"the sink of job {name!r} gets no more results: {why.rstrip(' .')}. Correct the sink and restart the job: "
+            "it delivers the missing results."
         )
 
 
 class ResultsExpired(ElasticError):
-    """A reader asks for results that retention has removed."""
+    """A reader asked for results that retention has deleted."""
 
     def __init__(self, wanted: int, oldest: int) -> None:
         self.wanted = wanted
         self.oldest = oldest
         super().__init__(
-            f"the results of batch {wanted} are gone; the oldest kept are those of batch {oldest}. Start the reader "
-            f"afresh from batch {oldest}, and raise retain_result_batches so that readers can fall that far behind."
+            f"the results of batch {wanted} have expired; the oldest batch kept is {oldest}. Start the reader again "
+            f"from batch {oldest}, and raise retain_result_batches so that readers may lag that far behind."
         )
 
 
 class InvalidRequest(ElasticError, ValueError):
-    """A scale request that cannot be right; nothing was started."""
+    """A scale request is invalid; nothing was started."""
 
 
 class InvalidAutoscaling(InvalidRequest):
-    """An argument of an autoscaler that cannot be right; nothing was started."""
+    """An argument of the autoscaler is invalid; nothing was started."""
 
     def __init__(self, name: str, value: object, why: str) -> None:
         self.name = name
         self.value = value
         self.why = why
-        super().__init__(f"a job cannot be autoscaled with {name}={value!r}: {why}. Correct it, or leave it out.")
+        super().__init__(f"invalid autoscaling argument {name}={value!r}: {why}. Correct it, or omit it.")
 
 
 class UnknownPolicy(InvalidRequest):
-    """A policy that is not there: neither a name of one nor an object that decides."""
+    """There is no autoscaling policy of that name."""
 
     def __init__(self, policy: object, known: Iterable[str]) -> None:
         self.policy = str(policy)
         self.known = tuple(known)
         super().__init__(
-            f"there is no policy {self.policy!r}.{_nearest(self.policy, self.known)} Use one of {_listed(self.known)}, "
+            f"there is no policy {self.policy!r}.{_suggest(self.policy, self.known)} Use one of {_join(self.known)}, "
             "or an object with a method decide(observation)."
         )
 
 
 class AutoscalerRunning(ElasticError):
-    """The job has an autoscaler already."""
+    """The job already has an autoscaler."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"job {name!r} is autoscaled already. Stop that autoscaler first.")
+        super().__init__(f"job {name!r} already has an autoscaler. Stop that autoscaler first.")
 
 
-class MigrationRunning(ElasticError):
-    """Another migration of the job is under way."""
+class MigrationInProgress(ElasticError):
+    """Another migration of the job is in progress."""
 
     def __init__(self) -> None:
-        super().__init__("a migration is under way. Wait for it, cancel it, or, in Python, ask again with queue=True.")
+        super().__init__("another migration is in progress. Wait for it, cancel it, or, in Python, pass queue=True.")
 
 
 class MigrationFailed(ElasticError):
-    """A migration did not come to its end; what it moved counts, the rest stayed where it was."""
+    """A migration failed; completed moves are kept, all other tasks are where they were."""
 
     def __init__(self, why: str) -> None:
         self.why = why
-        super().__init__(f"the migration failed: {why} Look at its story, and ask again.")
+        super().__init__(f"the migration failed: {why} Check its event history, and repeat the request.")
 
 
 class InvalidKey(ElasticError, ValueError):
-    """A key of another type than the key columns have."""
+    """A key does not match the types of the key columns."""
 
     def __init__(self, why: str) -> None:
         self.why = why
-        super().__init__(f"the key does not fit the key columns: {why}. Give one value of its type for every column.")
+        super().__init__(
+            f"the key does not match the key columns: {why}. Give one value of the right type for every column."
+        )
 
 
 class JobStopped(ElasticError):
@@ -529,33 +526,50 @@ class JobStopped(ElasticError):
     def __init__(self, name: str, why: str = "") -> None:
         self.name = name
         self.why = why
-        super().__init__(f"job {name!r} has stopped{f': {why}' if why else ''}. Start it again.")
+        super().__init__(f"job {name!r} has stopped{f': {why}' if why else ''}. Restart it.")
 
 
 class StateUnavailable(ElasticError):
-    """The state of a task is on its way or being restored."""
+    """The state of a task is moving or being restored."""
 
     def __init__(self, task: int, node: str | None) -> None:
         self.task = task
         self.node = node
         where = f"node {node!r} does not have it yet" if node is not None else "no node has it now"
-        super().__init__(f"the state of task {task} cannot be read: {where}. Ask again in a moment.")
+        super().__init__(f"the state of task {task} cannot be read: {where}. Retry in a moment.")
 
 
-def _revived(kind: type[ElasticError], args: tuple[Any, ...]) -> ElasticError:
+def _restore(kind: type[ElasticError], args: tuple[Any, ...]) -> ElasticError:
     return kind.__new__(kind, *args)
 
 
-def _said(cause: BaseException) -> str:
+def format_error(cause: BaseException) -> str:
+    """Return the type and the message of an exception in one line."""
     return f"{type(cause).__name__}: {cause}"
 
 
-def _listed(names: Iterable[object], most: int = 12) -> str:
+def _join(names: Iterable[object], limit: int = 12) -> str:
     names = list(names)
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    joined = ", ".join(repr(name) for name in names[:limit])
+    return joined + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, known, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class UnknownEvent(ElasticError):
+    """The coordinator got an event that it has no handler for."""
+
+    def __init__(self, event: object) -> None:
+        self.kind = type(event).__name__
+        super().__init__(f"the coordinator has no handler for {self.kind}: {event}. Report this as a bug.")
+
+
+class IllegalTransition(ElasticError):
+    """An event has no row in the table of hand-overs for the phase that it meets."""
+
+    def __init__(self, phase: str, event: str) -> None:
+        self.phase, self.event = str(phase), str(event)
+        super().__init__(f"a hand-over that is {phase} cannot handle {event!r}. Report this as a bug.")

@@ -1,11 +1,11 @@
-"""Numbers from callers: NumPy's are accepted wherever Python's are, and become Python's, which JSON can write."""
+"""Conversion of callers' numbers: NumPy's become Python's, which JSON can encode."""
 
 import operator
 from numbers import Integral, Real
 
 
-def as_whole(value: object) -> int | None:
-    """Return a whole number as an int, None for anything else; truth values and 2.0 are none."""
+def as_int(value: object) -> int | None:
+    """Return an integer as an int; None for anything else, booleans and 2.0 included."""
     if isinstance(value, bool):
         return None
     try:
@@ -15,7 +15,7 @@ def as_whole(value: object) -> int | None:
 
 
 def as_number(value: object) -> int | float | None:
-    """Return a real number as an int or a float, None for anything else; truth values are none."""
+    """Return a real number as an int or a float; None for anything else, booleans included."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     return int(value) if isinstance(value, Integral) else float(value)

@@ -1,4 +1,4 @@
-"""Where the application's secret comes from: a setting, the environment, or a file of the user's own."""
+"""The application's secret: from a setting, the environment, or a private file of the user."""
 
 import os
 import secrets
@@ -13,13 +13,13 @@ VARIABLE = "ELASTIC_SECRET"
 
 
 def application_secret(setting: str | None, environ: Mapping[str, str]) -> Secret:
-    """The setting, else `ELASTIC_SECRET`, else the user's secret file, which is made when it is first needed.
+    """Return the secret from the setting, else from `ELASTIC_SECRET`, else from the user's file, created on first use.
 
-    The file serves one user on one machine. Whoever runs drivers elsewhere, or as other users, sets the variable.
+    The file serves one user on one machine. Drivers on several machines, or of several users, need the variable.
     """
     given = setting or environ.get(VARIABLE)
     if not given:
-        return _from_file(secret_file(environ))
+        return _read_or_create(secret_path(environ))
     try:
         return Secret.of(given)
     except InvalidStorageInput as refused:
@@ -27,9 +27,9 @@ def application_secret(setting: str | None, environ: Mapping[str, str]) -> Secre
 
 
 def read_secret_file(path: Path) -> str:
-    """The secret in a file that the caller names; `MissingSecret` if others may read the file."""
+    """Read the secret from a file; raises `MissingSecret` if other users may read the file."""
     try:
-        _refuse_readable(path)
+        _check_permissions(path)
         secret = path.read_text().strip()
         Secret.of(secret)
     except (OSError, UnicodeDecodeError, InvalidStorageInput) as cause:
@@ -37,24 +37,24 @@ def read_secret_file(path: Path) -> str:
     return secret
 
 
-def secret_file(environ: Mapping[str, str]) -> Path:
-    """`spark-elastic/secret` in the folder that the user keeps configuration in."""
+def secret_path(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's secret file: `spark-elastic/secret` in the user's configuration folder."""
     folder = environ.get("XDG_CONFIG_HOME")
     return (Path(folder) if folder else Path.home() / ".config") / "spark-elastic" / "secret"
 
 
-def _from_file(path: Path) -> Secret:
+def _read_or_create(path: Path) -> Secret:
     try:
         if not path.exists():
-            _make(path)
-        _refuse_readable(path)
+            _create(path)
+        _check_permissions(path)
         return Secret.of(path.read_text().strip())
     except (OSError, RuntimeError, UnicodeDecodeError, InvalidStorageInput) as cause:
         raise MissingSecret(str(path), str(cause)) from cause
 
 
-def _make(path: Path) -> None:
-    """Whole or not at all, and once: of several processes that find no file, one makes it, and all read that one."""
+def _create(path: Path) -> None:
+    """Create the file atomically: if several processes find none, one creates it and all read the same secret."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
@@ -70,7 +70,7 @@ def _make(path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _refuse_readable(path: Path) -> None:
+def _check_permissions(path: Path) -> None:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
-        raise MissingSecret(str(path), f"others may read it (mode {mode:o}); chmod 600 it if it is still a secret")
+        raise MissingSecret(str(path), f"other users may read it (mode {mode:o}); chmod 600 it if it is still a secret")

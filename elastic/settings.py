@@ -1,7 +1,7 @@
-"""Everything that can be set about a job, with its unit, its default and the reason for it.
+"""The settings of a job, each with its unit, its default and the reason for it.
 
-A setting is looked up in four places; the first that has it counts: the keyword argument, Spark's configuration
-(`spark.elastic.heartbeat_seconds`), the environment (`ELASTIC_HEARTBEAT_SECONDS`), the default.
+In order of precedence: the keyword argument, Spark's configuration (`spark.elastic.heartbeat_seconds`), the environment
+(`ELASTIC_HEARTBEAT_SECONDS`), the default.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from elastic.errors import InvalidSetting, UnknownSetting
-from elastic.numbers import as_number, as_whole
+from elastic.numbers import as_int, as_number
 
 SPARK_PREFIX = "spark.elastic."
 ENVIRONMENT_PREFIX = "ELASTIC_"
@@ -19,54 +19,54 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one job. Invariant: durations and sizes are positive, choices are among those there are."""
+    """The settings of one job. Invariant: durations and sizes are positive, choices are among those allowed."""
 
-    # How often a node says that it lives; two of them a second are noticed at once and cost nothing.
+    # Interval of a node's heartbeats. Two per second notice a loss early and cost next to nothing.
     heartbeat_seconds: float = 0.5
-    # Silence after which a node counts as lost: longer than a pause of its garbage collector or a busy disk.
+    # A node without heartbeats for this long is lost. Longer than a garbage collection or a busy disk blocks it.
     node_timeout_seconds: float = 10.0
-    # How long one step of a node may take before the node ends its process, to be replaced; 0 is no limit. A step is
-    # one round of one batch for all tasks of the node: choose a multiple of the longest that is right.
+    # Timeout of one step of a node, after which its process ends and is replaced; 0 disables it. A step is one round of
+    # one batch for all tasks of the node: set a multiple of the longest that is normal.
     step_timeout_seconds: float = 0.0
-    # How long nodes may take to start: a cluster that has to find executors needs most of a minute.
+    # Timeout of starting nodes. A cluster that has to allocate executors needs most of a minute.
     node_start_seconds: float = 60.0
-    # How long the store may be away before the job gives up: an outage that people mend is shorter.
-    store_patience_seconds: float = 600.0
-    # How often changed state is saved: what a lost node replays is at most about twice that old.
+    # How long the job retries while the store is unavailable. Longer than most outages.
+    store_retry_seconds: float = 600.0
+    # Interval of snapshots. A lost node's replacement replays at most about twice this much.
     snapshot_seconds: float = 10.0
-    # How long a stop may take, also by SIGTERM: set it below the time after which a supervisor kills the driver.
+    # Timeout of a stop, also by SIGTERM. Keep it below the time after which a supervisor kills the driver.
     stop_seconds: float = 60.0
-    # Batches committed but not yet applied before the source has to wait: enough to keep every node busy.
-    max_batches_ahead: int = 4
-    # Rows that a node keeps for steps to come; above it they are read back from the log, which is slower.
+    # Limit of batches that are committed but not published; at it the source is throttled. Enough to keep nodes busy.
+    max_pending_batches: int = 4
+    # Rows that a node buffers for coming steps. Above it a node reads them back from the log, which is slower.
     staging_bytes: int = 64 * _MIB
-    # A source partition is logged in objects of about this size: large enough for full speed, small enough to hold.
+    # Target size of the log objects of a source partition: large enough for throughput, small enough for memory.
     chunk_bytes: int = 32 * _MIB
-    # A row above it is a mistake more often than not, and would have to fit into every buffer on its way.
+    # Limit of one row. A larger one is usually a mistake, and has to fit into every buffer on its way.
     max_row_bytes: int = 64 * _MIB
-    # Batches whose results stay readable: hours of them at a batch a second.
+    # Batches whose results are kept for readers: hours at a batch per second.
     retain_result_batches: int = 10_000
-    # Task slots that nodes leave free: senders read the source there, and without one no batch ever runs.
+    # Task slots that nodes leave to senders, which read the source; without one no batch ever runs.
     sender_slots: int = 1
-    # Task slots of the Spark application; 0 counts them. For clusters that grow on demand, where counting says too few.
+    # Task slots of the Spark application; 0 counts them. Set it where executors are allocated on demand.
     task_slots: int = 0
-    # What a failing operator does: stop the job, or set the failing rows aside and go on.
+    # If the operator raises: stop the job, or quarantine the failing rows and continue.
     on_error: Literal["fail", "skip"] = "fail"
-    # What a null in a key column does: stop the job, be a key like others, or drop the row.
+    # If a key column is null: stop the job, treat null as a key, or drop the row.
     null_keys: Literal["fail", "keep", "drop"] = "fail"
-    # How logs and states are compressed: "auto" tries a sample, and does not compress what does not shrink.
+    # Compression of logs and states; "auto" compresses a sample first, and nothing that does not shrink.
     compression: Literal["auto", "none", "lz4", "zstd"] = "auto"
-    # The address that the driver listens on; None is loopback on local masters, else `spark.driver.host`.
+    # Address that the driver listens on; None is loopback on local masters, else `spark.driver.host`.
     host: str | None = None
-    # Heaviest keys to track per node, for routings that treat them apart; 0 tracks none, and costs nothing.
+    # Number of heaviest keys to track per node; 0 disables tracking.
     heavy_hitters: int = 0
-    # What state is signed with; None looks further, see `elastic.secret`. Never shown.
+    # Secret that signs state; None uses the environment or the user's file, see `elastic.secret`. Never printed.
     secret: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
             value = getattr(self, name)
-            if kind in _AS_PYTHON and (number := _AS_PYTHON[kind](value)) is not None:
+            if kind in _CONVERTERS and (number := _CONVERTERS[kind](value)) is not None:
                 object.__setattr__(self, name, number)
                 value = number
             _check(name, value, kind)
@@ -78,7 +78,7 @@ class Settings:
         spark_conf: Callable[[str], str | None],
         environ: Mapping[str, str],
     ) -> Self:
-        """Each setting from the first place that has it; `spark_conf` gives the value of a key, or None."""
+        """Take each setting from the first place that has it; `spark_conf` returns the value of a key, or None."""
         for name in keywords:
             if name not in _KINDS:
                 raise UnknownSetting(name, _KINDS)
@@ -88,7 +88,7 @@ class Settings:
             if text is None:
                 text = environ.get(ENVIRONMENT_PREFIX + name.upper())
             if name not in found and text is not None:
-                found[name] = _parsed(name, text, kind)
+                found[name] = _parse(name, text, kind)
         return cls(**found)
 
 
@@ -98,8 +98,8 @@ _KINDS: dict[str, Any] = {
 _MAY_BE_ZERO = frozenset({"heavy_hitters", "step_timeout_seconds", "task_slots"})
 
 
-def _parsed(name: str, text: str, kind: Any) -> Any:
-    """A value from text; what cannot be one is left as it is, for the check to refuse."""
+def _parse(name: str, text: str, kind: Any) -> Any:
+    """Return the value of a text; a text that is none of the choices is left for the check to refuse."""
     if type(None) in get_args(kind):
         return text or None
     if kind not in (int, float):
@@ -107,17 +107,17 @@ def _parsed(name: str, text: str, kind: Any) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise InvalidSetting(name, text, f"it is not {_EXPECTED[kind]}") from None
+        raise InvalidSetting(name, text, f"expected {_EXPECTED[kind]}") from None
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            raise InvalidSetting(name, value, f"it is none of {', '.join(map(repr, get_args(kind)))}")
+            raise InvalidSetting(name, value, f"expected one of {', '.join(map(repr, get_args(kind)))}")
     elif type(None) in get_args(kind):
         if value is not None and not (isinstance(value, str) and value):
-            # A secret of a wrong type must not be shown either.
-            raise InvalidSetting(name, "..." if name == "secret" else value, "it is not a text")
+            # The value of a secret must not be printed, even if its type is wrong.
+            raise InvalidSetting(name, "..." if name == "secret" else value, "expected a non-empty string")
     else:
         _check_number(name, value, kind)
 
@@ -125,10 +125,10 @@ def _check(name: str, value: Any, kind: Any) -> None:
 def _check_number(name: str, value: Any, kind: type[int | float]) -> None:
     allowed = (int, float) if kind is float else int
     if isinstance(value, bool) or not isinstance(value, allowed):
-        raise InvalidSetting(name, value, f"it is not {_EXPECTED[kind]}")
+        raise InvalidSetting(name, value, f"expected {_EXPECTED[kind]}")
     if not (0 <= value < float("inf")) or (value == 0 and name not in _MAY_BE_ZERO):
-        raise InvalidSetting(name, value, "it must be above zero and finite" if value else "it must be above zero")
+        raise InvalidSetting(name, value, "it must be positive and finite" if value else "it must be positive")
 
 
-_EXPECTED = {int: "a whole number", float: "a number"}
-_AS_PYTHON: Mapping[Any, Callable[[object], int | float | None]] = {int: as_whole, float: as_number}
+_EXPECTED = {int: "an integer", float: "a number"}
+_CONVERTERS: Mapping[Any, Callable[[object], int | float | None]] = {int: as_int, float: as_number}

@@ -1,1 +1,1 @@
-"""Examples to start from."""
+"""Example applications."""

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 
 from migration import Assignment, Plan, Workload, plan, plan_sequence
-from migration.schedule import phases
+from migration.schedule import schedule_moves
 
 TASKS = 64
 DAY = [10, 13, 9, 8]
@@ -19,14 +19,14 @@ TAU = 0.2
 PICTURE = Path("build/planning_tour.png")
 
 
-def measured_workload(seed: int = 7) -> Workload:
-    """What a monitor would report: log-normal work in seconds and state in bytes."""
+def generate_workload(seed: int = 7) -> Workload:
+    """Return a workload as a monitor would report it: log-normal work in seconds and state in bytes."""
     rng = np.random.default_rng(seed)
     return Workload(rng.lognormal(0, 0.35, TASKS), np.round(3e6 * rng.lognormal(0, 0.35, TASKS)))
 
 
-def planned_step_by_step(start: Assignment, workload: Workload, strategy: str) -> list[Plan]:
-    """The day under one strategy, from the eight nodes as that strategy itself would have filled them."""
+def plan_step_by_step(start: Assignment, workload: Workload, strategy: str) -> list[Plan]:
+    """Plan the day with one strategy, starting from eight nodes balanced by that strategy."""
     now = plan(start, len(start.nodes), workload, TAU, strategy).target
     plans = []
     for nodes in DAY:
@@ -46,12 +46,14 @@ def compare(days: Mapping[str, Sequence[Plan]]) -> None:
 
 def show_schedule(made: Plan) -> None:
     megabytes = made.total_state / 1e6
-    print(f"\nThe {len(made.moves)} moves of the first plan ({made.cost / 1e6:.1f} of {megabytes:.0f} MB) travel")
-    print(f"  in {len(list(phases(made.moves, 'count')))} phases in which no node sends or receives twice,")
-    total = sum(phase.duration for phase in phases(made.moves, "size"))
+    print(
+        f"\nThe {len(made.moves)} moves of the first plan ({made.cost / 1e6:.1f} of {megabytes:.0f} MB) are transferred"
+    )
+    print(f"  in {len(list(schedule_moves(made.moves, 'count')))} phases in which no node sends or receives twice,")
+    total = sum(phase.duration for phase in schedule_moves(made.moves, "size"))
     print(f"  or in pieces, as long as the busiest link takes for its {total / 1e6:.1f} MB,")
-    minis = list(phases(made.moves, "mini", tasks_per_node=1))
-    print(f"  or as {len(minis)} mini-migrations with one task in flight a node.")
+    minis = list(schedule_moves(made.moves, "mini", tasks_per_node=1))
+    print(f"  or as {len(minis)} mini-migrations with one task in flight per node.")
 
 
 def draw(days: Mapping[str, Sequence[Plan]], path: Path) -> None:
@@ -78,9 +80,9 @@ def draw(days: Mapping[str, Sequence[Plan]], path: Path) -> None:
 
 
 def main() -> None:
-    workload = measured_workload()
+    workload = generate_workload()
     start = Assignment.even(TASKS, 8)
-    days = {name: planned_step_by_step(start, workload, name) for name in ("ssm", "even", "consistent-hash")}
+    days = {name: plan_step_by_step(start, workload, name) for name in ("ssm", "even", "consistent-hash")}
     days = {"oms (knows the day)": plan_sequence(days["ssm"][0].current, DAY, workload, TAU), **days}
     print(days["ssm"][0], "\n")
     compare(days)

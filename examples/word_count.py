@@ -3,14 +3,14 @@
     python -m examples.word_count texts/                 # every file that appears in texts/
     python -m examples.word_count --socket 127.0.0.1:9999    # after `nc -lk 9999`
 
-Stop it with Ctrl-C and start it again: it goes on where it was.
+Stop it with Ctrl-C and start it again: it continues where it stopped.
 """
 
 from pathlib import Path
 
 import click
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 import elastic
 from elastic.operators import CountByKey
@@ -19,10 +19,12 @@ from elastic.operators import CountByKey
 @click.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--socket", help="host:port to read lines from, instead of a folder")
-@click.option("--store", default="build/word_count", type=click.Path(path_type=Path), help="where state and results go")
-@click.option("--nodes", default=2, help="how many nodes hold the counts")
-@click.option("--top", default=10, help="how many words to show")
-@click.option("--once", is_flag=True, help="stop when everything that is there now is counted")
+@click.option(
+    "--store", default="build/word_count", type=click.Path(path_type=Path), help="folder for state and results"
+)
+@click.option("--nodes", default=2, help="number of nodes")
+@click.option("--top", default=10, help="number of words to print")
+@click.option("--once", is_flag=True, help="stop after counting the available input")
 def main(folder: Path | None, socket: str | None, store: Path, nodes: int, top: int, once: bool) -> None:
     """Count the words of text files in FOLDER, or of lines from a socket."""
     spark = elastic.local_session(nodes)
@@ -52,7 +54,7 @@ def lines(spark: SparkSession, folder: Path | None, socket: str | None) -> DataF
     return spark.readStream.text(str(folder))
 
 
-def best_of(job: elastic.Job, top: int) -> list[tuple[str, int]]:
+def best_of(job: elastic.SparkJob, top: int) -> list[tuple[str, int]]:
     counts = {row["word"]: row["count"] for row in job.collected().to_pylist()}
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:top]
 
@@ -61,7 +63,7 @@ def show(best: list[tuple[str, int]]) -> None:
     click.echo("  ".join(f"{word} {count}" for word, count in best))
 
 
-def show_changes(job: elastic.Job, top: int) -> None:
+def show_changes(job: elastic.SparkJob, top: int) -> None:
     """Print the most frequent words whenever they change, until the job ends or Ctrl-C."""
     shown: list[tuple[str, int]] = []
     while not job.await_termination(1.0):

@@ -1,19 +1,24 @@
-"""The decision process: which migrations are likely, what they will cost, and a table the planner loads.
+"""The Markov decision process of migrations: how likely they are, what they will cost, and a table for the planner.
 
 Log -> node counts -> `learn` -> `TransitionMatrix` -> `project` -> `ValueTable` -> `migration.plan(strategy="mtm")`.
-Pure but for `mdp.spark`, which hands the work to Spark. What plans is imported when it is first used.
+Pure except for `mdp.spark`, which runs the work on Spark. The planner is imported on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mdp.errors import (
+    DuplicatedTime,
+    GapInLog,
     InvalidLog,
     InvalidMatrix,
     InvalidProjection,
+    InvalidRecipe,
     InvalidTable,
     MdpError,
+    MissingPackage,
     NothingBalanced,
+    SingleState,
     UnknownPartition,
 )
 from mdp.matrix import TransitionMatrix
@@ -21,18 +26,23 @@ from mdp.matrix import TransitionMatrix
 if TYPE_CHECKING:
     from mdp.learning import learn
     from mdp.process import DecisionProcess
-    from mdp.projecting import Place, project
+    from mdp.projection import CheckpointLocation, project
     from mdp.table.table import ValueTable
 
 __all__ = [
+    "CheckpointLocation",
     "DecisionProcess",
+    "DuplicatedTime",
+    "GapInLog",
     "InvalidLog",
     "InvalidMatrix",
     "InvalidProjection",
+    "InvalidRecipe",
     "InvalidTable",
     "MdpError",
+    "MissingPackage",
     "NothingBalanced",
-    "Place",
+    "SingleState",
     "TransitionMatrix",
     "UnknownPartition",
     "ValueTable",
@@ -43,8 +53,8 @@ __all__ = [
 _LAZY = {
     "learn": "mdp.learning",
     "DecisionProcess": "mdp.process",
-    "Place": "mdp.projecting",
-    "project": "mdp.projecting",
+    "CheckpointLocation": "mdp.projection",
+    "project": "mdp.projection",
     "ValueTable": "mdp.table.table",
 }
 

@@ -1,15 +1,15 @@
-"""Every error of this package, typed, with its numbers as attributes and a last sentence that says what to do.
+"""All errors of this package: typed, with their numbers as attributes and a last sentence that says what to do.
 
 MdpError
-├── InvalidMatrix (also a ValueError)     rows that are no probabilities, or node counts that make no sense
-├── InvalidLog (also a ValueError)        a log of loads or node counts that nothing can be learned from
+├── InvalidMatrix (also a ValueError)     rows that are not probabilities, or invalid node counts
+├── InvalidLog (also a ValueError)        a log of loads or node counts that is not usable
 │   ├── GapInLog                          a stretch of time without records
-│   ├── DuplicatedTime                    several records of one moment
+│   ├── DuplicatedTime                    several records with one timestamp
 │   └── SingleState                       node counts that never change
-├── InvalidRecipe (also a ValueError)     options of learning that make no sense
-├── InvalidProjection (also a ValueError) a question about the future that has no answer
+├── InvalidRecipe (also a ValueError)     invalid options for learning
+├── InvalidProjection (also a ValueError) a projection that is not possible
 │   └── NothingBalanced                   a node count in the matrix that no balanced partition has
-├── InvalidTable (also a ValueError)      a value table that is damaged, or was made for something else
+├── InvalidTable (also a ValueError)      a value table that is damaged or does not exist
 │   └── UnknownPartition                  a partition the table has no value for
 └── MissingPackage                        a feature whose optional package is not installed
 """
@@ -19,11 +19,11 @@ from typing import Any
 
 
 class MdpError(Exception):
-    """Base of everything this package raises on purpose; pickled or copied, it keeps its message and its facts."""
+    """Base of all errors that this package raises; pickled or copied, it keeps its message and its attributes."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default calls the class with the message alone, which no error here with facts of its own accepts.
-        return _revived, (type(self), self.args), self.__dict__
+        # The default calls the class with the message alone, which errors with attributes of their own do not accept.
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class InvalidMatrix(MdpError, ValueError):
@@ -31,7 +31,7 @@ class InvalidMatrix(MdpError, ValueError):
 
 
 class InvalidLog(MdpError, ValueError):
-    """A log that is empty, has gaps or duplicates it was not told to mend, or never leaves one state."""
+    """A log that is empty, has gaps or duplicates that the recipe does not handle, or never changes."""
 
 
 class GapInLog(InvalidLog):
@@ -42,25 +42,25 @@ class GapInLog(InvalidLog):
         self.until = until
         self.windows = windows
         super().__init__(
-            f"the log has no record between {after} and {until} (windows that are empty in all: {windows}). "
-            "Mend the log, or pass gaps='hold' to keep the last value, or gaps='split' to learn on both sides."
+            f"the log has no record between {after} and {until} ({windows} empty windows in all). "
+            "Fix the log, or pass gaps='hold' to keep the last value, or gaps='split' to learn on both sides."
         )
 
 
 class DuplicatedTime(InvalidLog):
-    """Two records say different things of one moment, or one thing twice."""
+    """Several records have the same timestamp."""
 
     def __init__(self, time: str, moments: int) -> None:
         self.time = time
         self.moments = moments
         super().__init__(
-            f"the log has more than one record of {time} (moments like this in all: {moments}). "
-            "Mend the log, or pass duplicates='sum' if they are parts of one load, or duplicates='last'."
+            f"the log has more than one record of {time} ({moments} duplicated timestamps in all). "
+            "Fix the log, or pass duplicates='sum' if they are parts of one load, or duplicates='last'."
         )
 
 
 class SingleState(InvalidLog):
-    """There is no migration to learn from."""
+    """The node count never changes, so there is no migration to learn from."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -71,7 +71,7 @@ class SingleState(InvalidLog):
 
 
 class InvalidRecipe(MdpError, ValueError):
-    """A way to learn that cannot be followed, whatever the log."""
+    """Options for learning that are invalid for any log."""
 
 
 class InvalidProjection(MdpError, ValueError):
@@ -113,7 +113,7 @@ class MissingPackage(MdpError):
         )
 
 
-def _revived(kind: type[MdpError], args: tuple[Any, ...]) -> MdpError:
+def _rebuild(kind: type[MdpError], args: tuple[Any, ...]) -> MdpError:
     error = kind.__new__(kind)
     error.args = args
     return error

@@ -77,12 +77,5 @@ class Lattice:
         paths.path_of(rank, self.low, self.before, path)
         return tuple(path.tolist())
 
-    def edge_numbers(self, boundaries: Sequence[int]) -> Ints:
-        """Of the edges that the path of a partition uses."""
-        path = np.asarray(boundaries, np.int64)
-        layer, end = np.arange(1, self.parts + 1), path[1:]
-        numbers: Ints = self.edge_at[layer, end] + path[:-1] - self.begin[layer, end]
-        return numbers
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.parts, self.first)

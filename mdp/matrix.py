@@ -24,7 +24,7 @@ class TransitionMatrix:
 
     Invariant: node counts are positive and rise; every row holds probabilities that sum to 1; read-only.
     The diagonal is the chance of a rebalance at the same number. `observed` counts the transitions behind each entry,
-    before smoothing; `origin` says where they came from, for whoever reads the matrix later.
+    before smoothing; `origin` records where they came from.
     """
 
     nodes: tuple[int, ...]
@@ -52,21 +52,21 @@ class TransitionMatrix:
             raise InvalidMatrix(f"the row of {counts[row]} nodes sums to {sums[row]:g}. Make every row sum to 1.")
         seen = _square(np.zeros((size, size)) if observed is None else observed, np.int64, size, "observed")
         if (seen < 0).any():
-            raise InvalidMatrix("some number of observations is negative. Count what was seen.")
+            raise InvalidMatrix("some number of observations is negative. Give counts.")
         object.__setattr__(self, "nodes", counts)
         object.__setattr__(self, "probabilities", table)
         object.__setattr__(self, "observed", seen)
         object.__setattr__(self, "origin", dict(origin or {}))
 
     def probability(self, now: int, after: int) -> float:
-        """Of `after` nodes next, when there are `now`; 0 for a number the matrix never speaks of as a successor."""
+        """The probability of `after` nodes next, given `now` nodes; 0 if the matrix does not contain `after`."""
         row = self.probabilities[self.index(now)]
         return float(row[self.nodes.index(after)]) if after in self.nodes else 0.0
 
     def index(self, nodes: int) -> int:
         if nodes not in self.nodes:
             known = ", ".join(map(str, self.nodes))
-            raise InvalidMatrix(f"the matrix knows {known} nodes, not {nodes}. Learn it over a wider range.")
+            raise InvalidMatrix(f"the matrix covers {known} nodes, not {nodes}. Learn it over a wider range.")
         return self.nodes.index(nodes)
 
     @property
@@ -102,7 +102,7 @@ class TransitionMatrix:
             raise
         except (KeyError, TypeError, ValueError) as cause:
             raise InvalidMatrix(
-                f"this is no document of a transition matrix: {cause!r}. Write it with to_json()."
+                f"this is not a transition matrix document: {cause!r}. Write it with to_json()."
             ) from cause
 
     def to_json(self) -> str:
@@ -113,7 +113,7 @@ class TransitionMatrix:
         try:
             document = json.loads(text)
         except ValueError as cause:
-            raise InvalidMatrix(f"this is no JSON: {cause}. Write the matrix with to_json().") from cause
+            raise InvalidMatrix(f"this is not JSON: {cause}. Write the matrix with to_json().") from cause
         return cls.from_dict(document)
 
 

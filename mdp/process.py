@@ -1,9 +1,9 @@
-"""The question of the projected migration cost (paper 003, section 4.2), after its arguments were checked."""
+"""The decision process behind projected migration costs (paper 003, section 4.2), with checked arguments."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from migration.planning.partitions import count_partitions
 Ints = NDArray[np.int64]
 
 DEFAULT_TAU = 0.2
-DEFAULT_GAMMA = 0.8  # the paper's discount: a migration one step later counts four fifths
+DEFAULT_GAMMA = 0.8  # the paper's discount: a migration one step later weighs four fifths
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class DecisionProcess:
         first = {nodes: self._starts_within(self.cap(nodes)) for nodes in self.matrix.nodes}
         if infeasible := [nodes for nodes in self.matrix.nodes if not count_partitions(first[nodes], nodes)]:
             if not self.relax:
-                smallest = max(balance.infeasible(self.workload, n, self.tau).smallest_tau for n in infeasible)
+                smallest = max(balance.infeasible_error(self.workload, n, self.tau).smallest_tau for n in infeasible)
                 raise NothingBalanced(infeasible, self.tau, smallest)
             first |= {n: self._starts_within(balance.smallest_cap(self.workload, n)) for n in infeasible}
         object.__setattr__(self, "first", first)
@@ -67,17 +67,17 @@ class DecisionProcess:
     def successors(self, nodes: int) -> list[int]:
         """The node counts that may follow and need a decision.
 
-        n nodes that stay n are no decision: cost is a metric and |C[P] - C[Q]| <= cost(P, Q), so staying is best.
+        Staying at n nodes needs none: cost is a metric and |C[P] - C[Q]| <= cost(P, Q), so staying is best.
         """
         row = self.matrix.probabilities[self.matrix.index(nodes)]
         return [after for after, chance in zip(self.nodes, row, strict=True) if chance > 0 and after != nodes]
 
     def cap(self, nodes: int) -> float:
-        """What the balance asks for, before it is relaxed."""
+        """The cap that tau allows, before it is relaxed."""
         return balance.cap(self.workload, nodes, self.tau)
 
     def partitions(self) -> dict[int, int]:
-        """How many balanced partitions there are, by node count; O(band), without making any."""
+        """Count the balanced partitions by node count; O(band), without enumerating them."""
         return {nodes: count_partitions(self.first[nodes], nodes) for nodes in self.nodes}
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,16 +88,6 @@ class DecisionProcess:
             "gamma": self.gamma,
             "relax": self.relax,
         }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        return cls(
-            Workload.from_dict(document["workload"]),
-            TransitionMatrix.from_dict(document["matrix"]),
-            document["tau"],
-            document["gamma"],
-            document["relax"],
-        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.workload, self.matrix, self.tau, self.gamma, self.relax)

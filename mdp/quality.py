@@ -1,4 +1,4 @@
-"""How good an approximate projection is, told by a smaller instance on which exact values can be had."""
+"""Measure the quality of an approximate projection on a smaller instance that has exact values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,49 +27,51 @@ class Quality:
     comparison: Comparison
 
     @property
-    def captured(self) -> float:
-        """The share of what exact values save over `ssm` that the approximation saves too; 1 if there is nothing."""
+    def captured_share(self) -> float:
+        """The share of the saving of exact values over `ssm` that the approximation reaches; 1 if nothing is saved."""
         saved = self.comparison.gain("exact")
         return self.comparison.gain("two steps") / saved if saved > 0 else 1.0
 
     def to_dict(self) -> dict[str, Any]:
         moved = {policy: self.comparison.mean(policy) for policy in self.comparison.moved}
-        return {"tasks": self.tasks, "partitions": self.partitions, "moved": moved, "captured": self.captured}
+        return {"tasks": self.tasks, "partitions": self.partitions, "moved": moved, "captured": self.captured_share}
 
 
-def merged(workload: Workload, tasks: int) -> Workload:
-    """Neighbouring tasks put together until `tasks` are left, as evenly as their number allows."""
+def merge_tasks(workload: Workload, tasks: int) -> Workload:
+    """Merge neighbouring tasks until `tasks` are left, as evenly as their number allows."""
     starts = np.arange(tasks) * workload.tasks // tasks
     return Workload(np.add.reduceat(workload.work, starts), np.add.reduceat(workload.state, starts))
 
 
-def reduced(process: DecisionProcess, most: int = REDUCED_PARTITIONS) -> DecisionProcess:
-    """The same process on fewer tasks, the most that leave at most so many balanced partitions."""
+def reduce_process(process: DecisionProcess, most: int = REDUCED_PARTITIONS) -> DecisionProcess:
+    """The same process on fewer tasks: as many as leave at most `most` balanced partitions."""
     for tasks in range(min(process.tasks, 64), process.nodes[-1], -1):
         smaller = DecisionProcess(
-            merged(process.workload, tasks), process.matrix, process.tau, process.gamma, relax=True
+            merge_tasks(process.workload, tasks), process.matrix, process.tau, process.gamma, relax=True
         )
         if sum(smaller.partitions().values()) <= most:
             return smaller
     return DecisionProcess(
-        merged(process.workload, process.nodes[-1]), process.matrix, process.tau, process.gamma, relax=True
+        merge_tasks(process.workload, process.nodes[-1]), process.matrix, process.tau, process.gamma, relax=True
     )
 
 
-def exact_policy(process: DecisionProcess, *, error: float = _EXACT_ERROR, workers: Workers | None = None) -> Policy:
-    """What exact values decide."""
+def find_exact_policy(
+    process: DecisionProcess, *, error: float = _EXACT_ERROR, workers: Workers | None = None
+) -> Policy:
+    """Project exactly, and return the policy of the values."""
     found = project_exactly(process, error=error, workers=workers)
-    return ExactValues.fitted(process, found.values)
+    return ExactValues.fit(process, found.values)
 
 
-def measured(process: DecisionProcess, *, terms: str = "both", seed: int = 0) -> Quality:
-    """Exact and approximate on the reduced instance, on the same sequences of node counts."""
-    smaller = reduced(process)
+def measure_quality(process: DecisionProcess, *, terms: str = "both", seed: int = 0) -> Quality:
+    """Compare exact and approximate values on the reduced instance, on the same sequences of node counts."""
+    smaller = reduce_process(process)
     additive = train(smaller, terms=terms, seed=seed).additive
     policies: dict[str, Policy] = {
         "ssm": Foresight(smaller),
         "one step": Foresight(smaller, additive),
         "two steps": Lookahead(smaller, additive),
-        "exact": exact_policy(smaller),
+        "exact": find_exact_policy(smaller),
     }
     return Quality(smaller.tasks, sum(smaller.partitions().values()), compare(smaller, policies, seed=seed + 1))

@@ -1,6 +1,6 @@
 """Projected migration costs by brute force: all pairs of partitions, value iteration. Slow, obvious, the oracle.
 
-Nothing here shares code with the projections it checks. When in doubt what a projected cost is, read this file.
+It shares no code with the projections it checks. When in doubt what a projected cost is, read this file.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a policy costs: node counts drawn from a matrix, and the state moved at every migration along them."""
+"""Simulate policies: draw node counts from a matrix, and measure the state that every migration moves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from mdp.kernels.additive import stay
 from mdp.kernels.paths import Floats, Ints
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
-from mdp.workers import Here, Workers
+from mdp.workers import LocalWorkers, Workers
 from migration.kernels.shared import band
 
 Policy = Callable[[Ints, int], Ints]
-"""From the boundaries of now and the number of nodes to come to the boundaries to come."""
+"""From the current boundaries and the next node count to the next boundaries."""
 
 
 def draw_node_counts(matrix: TransitionMatrix, migrations: int, rng: np.random.Generator) -> list[int]:
-    """Where it starts (any node count, all alike), then the node count after every migration."""
+    """Draw a first node count uniformly, then the node count after every migration."""
     cumulated = np.cumsum(matrix.probabilities, axis=1)
     cumulated /= cumulated[:, -1:]
     places = [int(rng.integers(len(matrix.nodes)))]
@@ -27,38 +27,31 @@ def draw_node_counts(matrix: TransitionMatrix, migrations: int, rng: np.random.G
     return [matrix.nodes[place] for place in places]
 
 
-def walk(
-    process: DecisionProcess, policy: Policy, node_counts: Sequence[int], start: Sequence[int] | Ints | None = None
-) -> Iterator[tuple[Ints, float]]:
-    """The boundaries after every migration, and the state it moved.
-
-    The first node count is that of `start`; without one it is the balanced partition with the rightmost boundaries.
-    """
+def walk(process: DecisionProcess, policy: Policy, node_counts: Sequence[int]) -> Iterator[tuple[Ints, float]]:
+    """Yield the boundaries after every migration, and the state it moved; starts with the rightmost partition."""
     state, total = process.workload.state_prefix, process.workload.total_state
-    boundaries = rightmost(process, node_counts[0]) if start is None else np.array(start, np.int64)
+    boundaries = rightmost_partition(process, node_counts[0])
     for nodes in node_counts[1:]:
         chosen = policy(boundaries, nodes)
         yield chosen, total - stay(state, boundaries, chosen)
         boundaries = chosen
 
 
-def simulate(
-    process: DecisionProcess, policy: Policy, node_counts: Sequence[int], start: Sequence[int] | Ints | None = None
-) -> Floats:
+def simulate(process: DecisionProcess, policy: Policy, node_counts: Sequence[int]) -> Floats:
     """The state that every migration of `walk` moved."""
-    return np.array([moved for _, moved in walk(process, policy, node_counts, start)])
+    return np.array([moved for _, moved in walk(process, policy, node_counts)])
 
 
-def rightmost(process: DecisionProcess, nodes: int) -> Ints:
+def rightmost_partition(process: DecisionProcess, nodes: int) -> Ints:
     """A balanced partition: every node takes as many tasks as it may and as the nodes after it can spare."""
     return band(process.first[nodes], nodes, False)[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Of some policies by name: the share of all state that a migration moved, one mean a sequence of node counts.
+    """Policies by name: the share of all state that a migration moved, one mean per sequence of node counts.
 
-    All policies saw the same sequences, so their differences are much surer than their means.
+    All policies see the same sequences, so their differences are more precise than their means.
     """
 
     moved: Mapping[str, Floats]
@@ -66,16 +59,16 @@ class Comparison:
     def mean(self, policy: str) -> float:
         return float(self.moved[policy].mean())
 
-    def spread(self, policy: str) -> float:
+    def standard_error(self, policy: str) -> float:
         """The standard error of the mean."""
         return _standard_error(self.moved[policy])
 
     def gain(self, policy: str, over: str = "ssm") -> float:
-        """The share of what the other policy moves that this one does not move; below 0 if it moves more."""
+        """The share of the state moved by the other policy that this one saves; negative if it moves more."""
         other = self.mean(over)
         return 1 - self.mean(policy) / other if other else 0.0
 
-    def gain_spread(self, policy: str, over: str = "ssm") -> float:
+    def gain_standard_error(self, policy: str, over: str = "ssm") -> float:
         """The standard error of the gain."""
         other = self.mean(over)
         return _standard_error((self.moved[over] - self.moved[policy]) / other) if other else 0.0
@@ -93,7 +86,7 @@ def compare(
     """Walk every policy along the same `sequences` of node counts, drawn from the matrix."""
     rng = np.random.default_rng(seed)
     drawn = [draw_node_counts(process.matrix, migrations, rng) for _ in range(sequences)]
-    means = np.array((workers or Here()).map(partial(_means, process, dict(policies)), drawn))
+    means = np.array((workers or LocalWorkers()).map(partial(_means, process, dict(policies)), drawn))
     total = process.workload.total_state or 1.0
     return Comparison({name: means[:, place] / total for place, name in enumerate(policies)})
 

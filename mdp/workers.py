@@ -1,36 +1,34 @@
-"""Who computes: the port through which a projection hands out its work, and the one that needs no cluster."""
+"""The port through which a projection distributes its work, and an implementation with threads."""
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Protocol, TypeVar
 
+from mdp.progress import ignore_progress
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def ignored(_done: int) -> None:
-    """For whoever does not want to know how far it is."""
-
-
 class Workers(Protocol):
-    """Some processes or threads that all see the same shelf."""
+    """Processes or threads that share one array store."""
 
     def map(
         self,
         function: Callable[[Item], Result],
         items: Sequence[Item],
-        on_done: Callable[[int], None] = ignored,
+        on_done: Callable[[int], None] = ignore_progress,
     ) -> list[Result]:
-        """The results in the order of the items; `on_done` hears now and then how many items are done.
+        """Apply the function; results are in the order of the items. `on_done` gets the number of completed items.
 
-        What the function carries is sent to every worker once, however many items there are.
+        The function and its closure are sent to every worker once, however many items there are.
         """
         ...
 
 
-class Here:
-    """Threads of this process: the compiled loops let each other run."""
+class LocalWorkers:
+    """Threads of this process; the compiled loops release the GIL."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or os.cpu_count() or 1
@@ -39,7 +37,7 @@ class Here:
         self,
         function: Callable[[Item], Result],
         items: Sequence[Item],
-        on_done: Callable[[int], None] = ignored,
+        on_done: Callable[[int], None] = ignore_progress,
     ) -> list[Result]:
         with ThreadPoolExecutor(self._threads) as pool:
             futures = [pool.submit(function, item) for item in items]

@@ -2,8 +2,8 @@
 
 Pure: no Spark, no storage, no clock. Start with `plan(Assignment.even(64, 8), 10, workload)`.
 
-The planner is imported when it is first used: it brings SciPy and a compiler with it, and every node of a cluster needs
-assignments, but none of them plans.
+The planner is imported on first use: it brings a compiler with it, and every node of a cluster needs assignments, but
+no node plans.
 """
 
 from importlib import import_module
@@ -21,6 +21,7 @@ from migration.errors import (
     UnknownNode,
     UnknownOption,
     UnknownStrategy,
+    ValueDoesNotFit,
 )
 from migration.model import (
     Assignment,
@@ -30,8 +31,8 @@ from migration.model import (
     Plan,
     ScatteredAssignment,
     Workload,
-    after_moves,
-    moves_between,
+    apply_moves,
+    compute_moves,
     ownership_from_dict,
 )
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         STRATEGIES,
         AdditiveTerms,
         AdditiveValue,
+        SearchGuide,
         ValueFunction,
         plan,
         plan_sequence,
@@ -64,15 +66,17 @@ __all__ = [
     "Ownership",
     "Plan",
     "ScatteredAssignment",
+    "SearchGuide",
     "TooManyPartitions",
     "UnknownNode",
     "UnknownOption",
     "UnknownStrategy",
+    "ValueDoesNotFit",
     "ValueFunction",
     "Workload",
-    "after_moves",
+    "apply_moves",
+    "compute_moves",
     "kernel_info",
-    "moves_between",
     "ownership_from_dict",
     "plan",
     "plan_sequence",
@@ -81,7 +85,8 @@ __all__ = [
 _LAZY = {
     **dict.fromkeys(("KernelInfo", "kernel_info"), "migration.kernels"),
     **dict.fromkeys(
-        ("STRATEGIES", "AdditiveTerms", "AdditiveValue", "ValueFunction", "plan", "plan_sequence"), "migration.planning"
+        ("STRATEGIES", "AdditiveTerms", "AdditiveValue", "SearchGuide", "ValueFunction", "plan", "plan_sequence"),
+        "migration.planning",
     ),
 }
 

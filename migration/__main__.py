@@ -1,4 +1,4 @@
-"""`python -m migration` compiles every kernel into the cache, so that no later process has to."""
+"""`python -m migration` compiles every kernel into the cache, so that later processes start fast."""
 
 import time
 

@@ -1,7 +1,7 @@
-"""How loops are compiled, here and in the packages above; imported only where numba is installed.
+"""Compile loops with numba, here and in the packages above; imported only where numba is installed.
 
-Compiling all loops takes 5 to 60 s, once for a user and an installation. The first loop that a process has to compile
-is announced, so that nobody wonders what the process waits for.
+Compiling all loops takes 5 to 60 s, once per user and installation. A process logs a warning before the first loop that
+it has to compile, so that the delay is explained.
 
 Compiled code is cached on disk beside its source, or in numba's per-user cache folder where that is read-only, or in
 NUMBA_CACHE_DIR where it is set.
@@ -19,11 +19,11 @@ _log = logging.getLogger(__name__)
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
-_functions: set[Callable[..., Any]] = set()  # those of this package and the packages above
+_functions: set[Callable[..., Any]] = set()  # functions of this package and the packages above
 
 
 class _Announcement(event.Listener):
-    """Logs the first compilation in this process; a loop that comes from the cache is not compiled."""
+    """Logs the first compilation in this process; loading a loop from the cache is no compilation."""
 
     def __init__(self) -> None:
         self._is_due = True
@@ -41,10 +41,10 @@ event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call
 
 
 def compiled(function: _Kernel) -> _Kernel:
-    """Machine code that lets other threads run."""
+    """Compile a function to machine code that releases the GIL."""
     _functions.add(function)
     try:
         return cast("_Kernel", numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:
-        # Nowhere to keep a cache (a read-only installation without a home folder): compile in every process.
+        # There is no place for a cache (a read-only installation without a home folder): compile in every process.
         return cast("_Kernel", numba.njit(nogil=True)(function))

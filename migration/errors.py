@@ -1,18 +1,17 @@
-"""Every error of this package, typed, with its numbers as attributes and a last sentence that says what to do.
+"""All errors of this package: typed, with their numbers as attributes and a last sentence that says what to do.
 
 MigrationError
-├── InvalidInput (also a ValueError)      the question itself is wrong
+├── InvalidInput (also a ValueError)      an argument that is wrong
 │   ├── InvalidAssignment                 gaps, overlaps, duplicate names
 │   ├── InvalidWorkload                   NaN, negative, infinite, lengths that differ
 │   ├── InvalidPlan                       a plan read from JSON contradicts itself
-│   ├── InvalidSchedule                   moves or bounds that no schedule could satisfy
-│   ├── UnknownNode                       a name that owns nothing
-│   ├── UnknownStrategy                   a strategy or schedule nobody registered
+│   ├── InvalidSchedule                   moves or bounds that no schedule can satisfy
+│   ├── UnknownNode                       a node that is not in the assignment
+│   ├── UnknownStrategy                   a strategy or schedule that does not exist
 │   ├── UnknownOption                     an option its strategy does not take
-│   └── ValueDoesNotFit                   a value function that was made for something else
-├── Infeasible                            a right question that has no balanced answer
-├── IllegalEvent                          a hand-over hears what cannot happen in its phase
-└── TooManyPartitions                     an exact answer exists, but is too large to enumerate
+│   └── ValueDoesNotFit                   a value function for other tasks, nodes or balance
+├── Infeasible                            no balanced assignment exists
+└── TooManyPartitions                     the exact answer has too many partitions to enumerate
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,18 +19,18 @@ from typing import Any
 
 
 class MigrationError(Exception):
-    """Base of everything this package raises on purpose.
+    """Base of all errors that this package raises.
 
-    Pickled or copied, an error keeps its message and its facts: plans are also made in other processes.
+    A pickled or copied error keeps its message and its attributes, because plans are also made in other processes.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default calls the class with the message alone, which no error here with facts of its own accepts.
-        return _revived, (type(self), self.args), self.__dict__
+        # The default calls the class with the message alone, which errors with attributes of their own do not accept.
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class InvalidInput(MigrationError, ValueError):
-    """An argument that no plan could be made from; nothing was changed."""
+    """An argument that no plan can be made from; nothing was changed."""
 
 
 class InvalidAssignment(InvalidInput):
@@ -43,20 +42,20 @@ class InvalidWorkload(InvalidInput):
 
 
 class InvalidPlan(InvalidInput):
-    """A serialised plan that contradicts itself."""
+    """A serialised plan whose parts contradict each other."""
 
 
 class InvalidSchedule(InvalidInput):
-    """Moves or bounds that no schedule could satisfy."""
+    """Moves or bounds that no schedule can satisfy."""
 
 
 class UnknownNode(InvalidInput):
-    """A node that the current assignment does not know."""
+    """A node that is not in the current assignment."""
 
     def __init__(self, node: str, known: Sequence[str], advice: str) -> None:
         self.node = node
         self.known = tuple(known)
-        super().__init__(f"node {node!r} is not in the current assignment ({_listed(known)}). {advice}")
+        super().__init__(f"node {node!r} is not in the current assignment ({_format_names(known)}). {advice}")
 
 
 class UnknownStrategy(InvalidInput):
@@ -65,7 +64,7 @@ class UnknownStrategy(InvalidInput):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         self.name = name
         self.known = tuple(known)
-        super().__init__(f"unknown {kind} {name!r}. Use one of {_listed(self.known)}.")
+        super().__init__(f"unknown {kind} {name!r}. Use one of {_format_names(self.known)}.")
 
 
 class UnknownOption(InvalidInput):
@@ -75,14 +74,14 @@ class UnknownOption(InvalidInput):
         self.name = name
         self.option = option
         self.known = tuple(known)
-        takes = f"it takes {_listed(known)}" if known else "it takes no options"
+        takes = f"it takes {_format_names(known)}" if known else "it takes no options"
         super().__init__(f"{kind} {name!r} has no option {option!r}; {takes}. Remove it.")
 
 
 class ValueDoesNotFit(InvalidInput):
-    """A value function says nothing about this question: another operator, node count or balance, or too much drift.
+    """A value function does not cover this plan: another operator, node count or balance, or too much drift.
 
-    `why` is what a plan made without it gives as its reason; `numbers` are the facts behind it.
+    `why` is the reason that a plan made without it states; `numbers` are the values behind it.
     """
 
     def __init__(self, why: str, advice: str = "Project it again, or use strategy 'ssm'.", **numbers: float) -> None:
@@ -94,8 +93,8 @@ class ValueDoesNotFit(InvalidInput):
 class Infeasible(MigrationError):
     """No partition into `nodes` contiguous intervals keeps every interval within the cap.
 
-    `heaviest_task` is the lone task above the cap when there is one, else None. `smallest_tau` makes this
-    very instance feasible; `most_nodes` is the largest smaller node count that is feasible at the asked tau.
+    `heaviest_task` is the lone task above the cap when there is one, else None. `smallest_tau` makes
+    this instance feasible; `most_nodes` is the largest smaller node count that is feasible at the given tau.
     """
 
     def __init__(
@@ -125,18 +124,9 @@ class Infeasible(MigrationError):
         )
         super().__init__(
             f"cannot balance {tasks} tasks onto {nodes} nodes with tau={tau:g}: {cause}. "
-            f"Raise tau to {_rounded_up(smallest_tau)}, use at most {most_nodes} nodes, "
+            f"Raise tau to {_round_up(smallest_tau)}, use at most {most_nodes} nodes, "
             "or pass relax=True to accept the smallest feasible cap."
         )
-
-
-class IllegalEvent(MigrationError):
-    """An event that has no row in the table of a hand-over; nothing was changed."""
-
-    def __init__(self, phase: str, event: str) -> None:
-        self.phase = phase
-        self.event = event
-        super().__init__(f"a hand-over that is {phase} cannot hear '{event}'. Tell it what happened, in order.")
 
 
 class TooManyPartitions(MigrationError):
@@ -152,18 +142,18 @@ class TooManyPartitions(MigrationError):
         super().__init__(f"{what} would enumerate {sizes} balanced partitions, more than the limit {limit:,}. {advice}")
 
 
-def _revived(kind: type[MigrationError], args: tuple[Any, ...]) -> MigrationError:
+def _rebuild(kind: type[MigrationError], args: tuple[Any, ...]) -> MigrationError:
     return kind.__new__(kind, *args)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def _rounded_up(tau: float) -> str:
-    """The shortest number not below tau, so that copying it from the message works."""
+def _round_up(tau: float) -> str:
+    """Round tau up to few digits, so that the number in the message works when a user copies it."""
     for digits in range(2, 15):
         text = f"{tau:.{digits}f}"
         if float(text) < tau:

@@ -1,6 +1,6 @@
-"""How loops that exist once are compiled: by numba where it is installed, else they run as Python, and are slow.
+"""Compile loops with numba where it is installed; elsewhere they run as plain, slow Python.
 
-Where a loop has a fast version in NumPy too, import `migration.compiling` instead, and choose the other on ImportError.
+For a loop that also has a fast NumPy version, import `migration.compiling` and fall back to NumPy on ImportError.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Variants by name: one lookup for every table of strategies or schedules."""
+"""Look up strategies and schedules by name."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -10,10 +10,10 @@ from migration.errors import UnknownOption, UnknownStrategy
 _Answer = TypeVar("_Answer")
 
 
-def variant(
+def find_variant(
     kind: str, table: Mapping[str, Callable[..., _Answer]], name: object, options: Iterable[str]
 ) -> Callable[..., _Answer]:
-    """The entry of that name; an unknown name, or an option that the entry does not take, is refused by name."""
+    """Return the entry of that name; raise for an unknown name, or for an option that the entry does not take."""
     chosen = table.get(name) if isinstance(name, str) else None
     if chosen is None:
         raise UnknownStrategy(kind, name, table)
@@ -25,5 +25,5 @@ def variant(
 
 @cache
 def _options_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """What it takes besides its first argument, the question."""
+    """The parameters besides the first one, the problem."""
     return tuple(inspect.signature(function).parameters)[1:]

@@ -1,1 +1,1 @@
-"""What developers and the Makefile run; nothing here is part of the installed package."""
+"""Development scripts, which are not part of the installed package."""

@@ -15,7 +15,7 @@ if [ "${1:-}" = --path ]; then
 fi
 [ -x "$binary" ] && exit
 
-# MinIO's go.mod asks for Go 1.24; GOTOOLCHAIN=local keeps Go from fetching another toolchain by itself.
+# MinIO's go.mod requires Go 1.24; GOTOOLCHAIN=local keeps Go from downloading another toolchain.
 export GOTOOLCHAIN=local
 found=$( (go env GOVERSION 2>/dev/null || true) | sed -nE 's/^go([0-9]+)\.([0-9]+).*/\1 \2/p')
 found=${found:-none}
@@ -31,12 +31,12 @@ if command -v flock >/dev/null; then
     flock 9
     [ -x "$binary" ] && exit # another build finished while this one waited
 fi
-rm -rf "$folder"/build.* # of builds that were killed
+rm -rf "$folder"/build.* # left by killed builds
 
 work=$(mktemp -d "$folder/build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-echo "building MinIO from source into the cache: about six minutes, once (2 GB of scratch space, given back) ..."
-# Modules and build cache live and die with this build; -modcacherw lets rm remove them.
+echo "building MinIO from source into the cache: about six minutes, once (needs 2 GB of temporary space) ..."
+# Modules and build cache are deleted after the build; -modcacherw lets rm remove them.
 if ! GOBIN=$work/bin GOMODCACHE=$work/modules GOCACHE=$work/objects GOTMPDIR=$work CGO_ENABLED=0 \
     GOFLAGS="-buildvcs=false -modcacherw" \
     nice -n 15 go install -trimpath -ldflags="-s -w" "github.com/minio/minio@$version" 9>&- >"$work/log" 2>&1; then
@@ -44,5 +44,5 @@ if ! GOBIN=$work/bin GOMODCACHE=$work/modules GOCACHE=$work/objects GOTMPDIR=$wo
     echo "MinIO was not built, see above. Check the network and 'go env GOPROXY'; until then the S3 tests use moto." >&2
     exit
 fi
-mv "$work/bin/minio" "$binary" # atomic: whoever sees the binary sees all of it
+mv "$work/bin/minio" "$binary" # atomic: no process sees a partial binary
 echo "MinIO is built in $((SECONDS / 60)) min $((SECONDS % 60)) s."

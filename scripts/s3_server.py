@@ -1,4 +1,4 @@
-"""S3 servers on loopback, for tests and development: real MinIO where it is built, else moto."""
+"""S3 servers on loopback for tests and development: MinIO if it is built, else moto."""
 
 import argparse
 import os
@@ -21,23 +21,23 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-REGION = "us-east-1"  # any will do, for both servers
-_START_SECONDS = 30.0  # MinIO takes 0.4 s and moto 0.8 s; more only on a machine that is out of breath
+REGION = "us-east-1"  # both servers accept any
+_START_SECONDS = 30.0  # MinIO takes 0.4 s and moto 0.8 s; more on an overloaded machine
 _STOP_SECONDS = 10.0  # MinIO takes 2 s after heavy load
 
 
-def minio_binary() -> Path | None:
-    """MinIO as `scripts/minio.sh` has built it; None if it has not."""
+def find_minio() -> Path | None:
+    """Return the MinIO that `scripts/minio.sh` has built, or None."""
     script = Path(__file__).with_name("minio.sh")
-    asked = subprocess.run(["bash", script, "--path"], capture_output=True, text=True, check=True)  # noqa: S603, S607
-    binary = Path(asked.stdout.strip())
+    result = subprocess.run(["bash", script, "--path"], capture_output=True, text=True, check=True)  # noqa: S603, S607
+    binary = Path(result.stdout.strip())
     return binary if os.access(binary, os.X_OK) else None
 
 
 class S3Server:
-    """One server process: it can be stopped, killed and started again on the same port, with the same credentials.
+    """One server process, which can be stopped, killed and restarted on the same port with the same credentials.
 
-    MinIO finds its objects again after a restart; moto keeps them in memory and starts empty.
+    MinIO keeps its objects across a restart; moto keeps them in memory and starts empty.
     """
 
     def __init__(self, name: str, command: Sequence[str], port: int, ready: str, log: Path) -> None:
@@ -54,15 +54,15 @@ class S3Server:
         return f"<{self.name} at {self.endpoint}>"
 
     def url(self, bucket: str, prefix: str = "") -> str:
-        """For `storage.open`."""
+        """Return the URL of a bucket for `storage.open`."""
         return f"s3://{bucket}/{prefix}?endpoint={self.endpoint}"
 
     def settings(self) -> dict[str, Any]:
-        """The keywords of `storage.open` that let it in."""
+        """Return the credentials as keywords of `storage.open`."""
         return {"access_key": self.access_key, "secret_key": self._secret_key, "region": REGION}
 
     def environment(self) -> dict[str, str]:
-        """What lets a process in that is told nothing else."""
+        """Return the credentials as environment variables."""
         return {
             "AWS_ACCESS_KEY_ID": self.access_key,
             "AWS_SECRET_ACCESS_KEY": self._secret_key,
@@ -70,7 +70,7 @@ class S3Server:
         }
 
     def client(self) -> "S3Client":
-        """boto3's own client, as it comes: for buckets, and to compare a store with."""
+        """Return a plain boto3 client, for buckets and for comparisons with a store."""
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -81,26 +81,26 @@ class S3Server:
         )
 
     def create_bucket(self, name: str) -> None:
-        """Make a bucket, unless an earlier run in the same folder has made it."""
+        """Create a bucket, unless an earlier run in the same folder has created it."""
         client = self.client()
         with closing(client), suppress(client.exceptions.BucketAlreadyOwnedByYou):
             client.create_bucket(Bucket=name)
 
     def start(self) -> None:
-        """Start the process and wait until it answers."""
+        """Start the process and wait until it responds."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603
                 self._command, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         deadline = time.monotonic() + _START_SECONDS
-        while not self._answers():
+        while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"{self} did not start. It said: {self._log.read_text(errors='replace')[-2000:]}")
+                raise RuntimeError(f"{self} did not start. Its log: {self._log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Ask it to end, as an administrator would."""
+        """Terminate the process gracefully."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -110,16 +110,16 @@ class S3Server:
             self._process = None
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """Kill the process, as a power cut would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(self._ready, timeout=1) as answer:  # noqa: S310
-                return bool(answer.status == 200)
+            with urllib.request.urlopen(self._ready, timeout=1) as response:  # noqa: S310
+                return bool(response.status == 200)
         except OSError:
             return False
 
@@ -127,37 +127,37 @@ class S3Server:
         home = str(self._log.parent)
         return {
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": home,  # MinIO makes ~/.minio, whatever it is told
+            "HOME": home,  # MinIO always creates ~/.minio
             "MINIO_ROOT_USER": self.access_key,
             "MINIO_ROOT_PASSWORD": self._secret_key,
-            "MINIO_BROWSER": "off",  # else a console listens on a random port of every interface
-            "MINIO_UPDATE": "off",  # else it asks the internet for updates
-            "MINIO_CI_CD": "1",  # smaller buffers, and any folder will do as a disk
+            "MINIO_BROWSER": "off",  # no console on a random port of every interface
+            "MINIO_UPDATE": "off",  # no update checks over the internet
+            "MINIO_CI_CD": "1",  # smaller buffers, and any folder can be a disk
         }
 
 
 @contextmanager
 def minio_server(folder: Path, port: int = 0) -> Iterator[S3Server]:
-    """A MinIO that keeps its objects below `folder`; `scripts/minio.sh` must have built it."""
-    binary = minio_binary()
+    """Run MinIO with its objects in `folder`; `scripts/minio.sh` must have built it."""
+    binary = find_minio()
     if binary is None:
         raise RuntimeError("MinIO is not built. Run scripts/minio.sh, or use moto.")
-    port = port or _free_port()
+    port = port or _find_free_port()
     address = ["--address", f"127.0.0.1:{port}", "--certs-dir", str(folder / "certs")]
     command = [str(binary), "server", "--quiet", *address, str(folder / "data")]
-    yield from _running(S3Server("MinIO", command, port, "/minio/health/ready", folder / "minio.log"))
+    yield from _run(S3Server("MinIO", command, port, "/minio/health/ready", folder / "minio.log"))
 
 
 @contextmanager
 def moto_server(port: int = 0) -> Iterator[S3Server]:
-    """A moto server process: it accepts any credentials, and checks conditions without a lock."""
-    port = port or _free_port()
+    """Run moto, which accepts any credentials and checks conditions without a lock."""
+    port = port or _find_free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with tempfile.TemporaryDirectory(prefix="moto-") as folder:
-        yield from _running(S3Server("moto", command, port, "/moto-api/", Path(folder) / "moto.log"))
+        yield from _run(S3Server("moto", command, port, "/moto-api/", Path(folder) / "moto.log"))
 
 
-def _running(server: S3Server) -> Iterator[S3Server]:
+def _run(server: S3Server) -> Iterator[S3Server]:
     server.start()
     try:
         yield server
@@ -165,7 +165,7 @@ def _running(server: S3Server) -> Iterator[S3Server]:
         server.stop()
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -175,29 +175,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a server with a bucket until Ctrl-C, and print how to use it."""
     parser = argparse.ArgumentParser(prog="python -m scripts.s3_server", description=main.__doc__)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--minio", action="store_true", help="MinIO, or fail if it is not built")
-    which.add_argument("--moto", action="store_true", help="moto, even if MinIO is built")
-    parser.add_argument("--folder", type=Path, help="where MinIO keeps its objects; a temporary folder if not given")
-    parser.add_argument("--port", type=int, default=0, help="a free one if not given")
-    asked = parser.parse_args(arguments)
+    which.add_argument("--minio", action="store_true", help="use MinIO, and fail if it is not built")
+    which.add_argument("--moto", action="store_true", help="use moto even if MinIO is built")
+    parser.add_argument("--folder", type=Path, help="folder of MinIO's objects; by default temporary")
+    parser.add_argument("--port", type=int, default=0, help="by default a free port")
+    options = parser.parse_args(arguments)
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server is stopped then, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that SIGTERM stops the server too
     with tempfile.TemporaryDirectory(prefix="minio-") as temporary:
-        folder = (asked.folder or Path(temporary)).resolve()
+        folder = (options.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        use_moto = asked.moto or not (asked.minio or minio_binary())
+        use_moto = options.moto or not (options.minio or find_minio())
         try:
-            with moto_server(asked.port) if use_moto else minio_server(folder, asked.port) as server:
+            with moto_server(options.port) if use_moto else minio_server(folder, options.port) as server:
                 server.create_bucket("elastic")
-                _explain(server)
+                _print_usage(server)
                 signal.pause()
         except KeyboardInterrupt:
             print("stopped.")
 
 
-def _explain(server: S3Server) -> None:
+def _print_usage(server: S3Server) -> None:
     settings = server.settings()
-    print(f"{server.name} runs on loopback with the bucket elastic; Ctrl-C stops it. To use it:\n")
+    print(f"{server.name} is running on loopback with the bucket elastic; stop it with Ctrl-C. To use it:\n")
     print(f"export AWS_ACCESS_KEY_ID={settings['access_key']}")
     print(f"export AWS_SECRET_ACCESS_KEY={settings['secret_key']}")
     print(f"\nstorage.open({server.url('elastic', 'state')!r})", flush=True)

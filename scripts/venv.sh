@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the virtual environment: scripts/venv.sh PYTHON FOLDER EXTRAS
+# Creates the virtual environment: scripts/venv.sh PYTHON FOLDER EXTRAS
 set -euo pipefail
 python=$1
 venv=$2
@@ -10,7 +10,7 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
     exit 1
 fi
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    # Debian ships venv apart from Python.
+    # Debian packages venv separately.
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq && apt-get install -y -qq python3-venv
     else

@@ -1,9 +1,9 @@
-"""How operator state becomes bytes and comes back: stores, codec and the operator state manager.
+"""Durable operator state: stores, codec, the operator state manager and the job journal.
 
-Knows nothing of planning and nothing of Spark. Start with `storage.open("file:///some/folder")`.
+Independent of planning and of Spark. Start with `storage.open("file:///some/folder")`.
 """
 
 from storage.codec import Secret
-from storage.stores import STORES, Entry, Store, Stored, open  # noqa: A004 - `storage.open` reads as it should
+from storage.stores import STORES, ObjectInfo, Store, open  # noqa: A004 - `storage.open` reads as it should
 
-__all__ = ["STORES", "Entry", "Secret", "Store", "Stored", "open"]
+__all__ = ["STORES", "ObjectInfo", "Secret", "Store", "open"]

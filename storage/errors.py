@@ -1,24 +1,23 @@
-"""Every error of this package, typed, with its facts as attributes and a last sentence that says what to do.
+"""Every error of this package: typed, with its facts as attributes, and with advice at the end of the message.
 
 StorageError
 ├── InvalidStorageInput (also a ValueError)   a URL, key, unit or setting that cannot be right
 │   └── UnstorableState                       a state that no codec can turn into bytes
-├── ObjectMissing                             nothing is stored under that key
-├── AlreadyExists                             put_if_absent lost: somebody was first
-├── Changed                                   compare_and_swap lost: somebody wrote in between
-├── StoreUnavailable                          the store did not answer well within its retries; try again later
+├── ObjectMissing                             there is no object under the key
+├── AlreadyExists                             put_if_absent lost: another writer was first
+├── StoreUnavailable                          the store failed all attempts; try again later
 │   └── StoreTimeout                          it did not answer in time
-├── StoreRefused                              the store answers, and says no: retrying does not help
+├── StoreRefused                              the store refuses the call: retrying does not help
 │   ├── StoreFull                             no space left
 │   └── FolderNotOwned                        the folder of a file store belongs to another user
-├── BadObject                                 the bytes are there, and must not be used
-│   ├── DamagedObject                         truncated, flipped or never finished
-│   ├── ForeignObject                         not signed with this application's secret, or signed for another place
+├── BadObject                                 the object exists, but its bytes must not be used
+│   ├── DamagedObject                         truncated, or with flipped bits
+│   ├── ForeignObject                         not signed with this application's secret, or signed for another key
 │   └── NewerFormat                           written by a later version of this package
-├── UnloadableState                           the bytes are right, but this process cannot rebuild the state from them
-├── NotOwner                                  another controller has committed since: this one must stop
-├── LeaseClosed                               the work this state was saved for has ended
-└── TransferFailed                            some units of many were not saved or loaded; the others were
+├── UnloadableState                           the bytes are undamaged, but this process cannot rebuild the state
+├── NotOwner                                  another driver has committed since: this one must stop
+├── LeaseClosed                               the lease under which a state was saved is closed
+└── TransferFailed                            some units of many could not be loaded
 """
 
 from collections.abc import Mapping
@@ -26,18 +25,18 @@ from typing import Any, ClassVar
 
 
 class StorageError(Exception):
-    """Base of everything this package raises on purpose.
+    """Base of all errors of this package.
 
-    Pickled or copied, an error keeps its message and its facts: nodes send theirs to the controller.
+    A pickled or copied error keeps its message and its attributes: nodes send errors to the driver.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default calls the class with the message alone, which no error here with facts of its own accepts.
-        return _revived, (type(self), self.args), self.__dict__
+        # The default calls the class with the message alone, which the constructors here do not accept.
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class InvalidStorageInput(StorageError, ValueError):
-    """An argument that no store could work with; nothing was changed."""
+    """An invalid argument; nothing was changed."""
 
 
 class UnstorableState(InvalidStorageInput):
@@ -46,44 +45,38 @@ class UnstorableState(InvalidStorageInput):
     def __init__(self, key: str, part: str, kind: type, cause: BaseException) -> None:
         self.key = key
         self.part = part
-        self.kind = f"{kind.__module__}.{kind.__qualname__}"  # by name: who hears of it may not have the class
+        self.kind = f"{kind.__module__}.{kind.__qualname__}"  # the receiver may not have the class
         super().__init__(
             f"part {part!r} of {key!r}, a {self.kind}, cannot become bytes: {cause}. "
             "Keep locks, connections and generators out of it, or give its class __getstate__ and __setstate__."
         )
 
 
-class _AboutOneObject(StorageError):
-    """What a store found, or did not find, under a key; `says` is the message, with the two to be filled in."""
+class _ObjectError(StorageError):
+    """Base of errors about the object under a key; `template` is the message."""
 
-    says: ClassVar[str]
+    template: ClassVar[str]
 
     def __init__(self, store: str, key: str) -> None:
         self.store = store
         self.key = key
-        super().__init__(self.says.format(store=store, key=key))
+        super().__init__(self.template.format(store=store, key=key))
 
 
-class ObjectMissing(_AboutOneObject):
-    """Nothing is stored under that key."""
+class ObjectMissing(_ObjectError):
+    """There is no object under the key."""
 
-    says = "{store} has no object {key!r}. It was deleted or never written; check the operator's name."
+    template = "{store} has no object {key!r}: it was deleted or never written. Check the operator's name."
 
 
-class AlreadyExists(_AboutOneObject):
+class AlreadyExists(_ObjectError):
     """`put_if_absent` found an object: another writer was first."""
 
-    says = "{key!r} is already in {store}. Read it and decide; another writer was first."
-
-
-class Changed(_AboutOneObject):
-    """`compare_and_swap` found another version than the expected one."""
-
-    says = "{key!r} in {store} is no longer the version that was read. Read it again and decide."
+    template = "{key!r} is already in {store}: another writer was first. Read it and decide."
 
 
 class StoreUnavailable(StorageError):
-    """The store did not do what was asked within the allowed attempts; whether a write happened is unknown."""
+    """The store failed all attempts; whether a write happened is unknown."""
 
     def __init__(self, store: str, operation: str, key: str, reason: str, attempts: int = 1) -> None:
         self.store = store
@@ -102,7 +95,7 @@ class StoreTimeout(StoreUnavailable):
 
 
 class StoreRefused(StorageError):
-    """The store says no, and will again: wrong credentials, no permission, a clock too far off."""
+    """The store refuses the call, and would again: wrong credentials, no permission, a clock too far off."""
 
     def __init__(self, store: str, operation: str, key: str, reason: str, advice: str) -> None:
         self.store = store
@@ -133,7 +126,7 @@ class FolderNotOwned(StoreRefused):
 
 
 class BadObject(StorageError):
-    """The bytes of an object must not be used; they were not unpickled."""
+    """The bytes of an object must not be used; nothing of them was unpickled."""
 
     def __init__(self, key: str, reason: str, advice: str) -> None:
         self.key = key
@@ -146,7 +139,7 @@ class DamagedObject(BadObject):
 
 
 class ForeignObject(BadObject):
-    """Not signed with this application's secret, or signed for another place."""
+    """Not signed with this application's secret, or signed for another key."""
 
 
 class NewerFormat(BadObject):
@@ -154,7 +147,7 @@ class NewerFormat(BadObject):
 
 
 class UnloadableState(StorageError):
-    """The bytes are those that were stored, but this process cannot rebuild the state from them."""
+    """The bytes are undamaged, but this process cannot rebuild the state from them."""
 
     def __init__(self, key: str, part: str, cause: BaseException) -> None:
         self.key = key
@@ -166,20 +159,20 @@ class UnloadableState(StorageError):
 
 
 class NotOwner(StorageError):
-    """Another controller has committed a manifest since: this one must stop."""
+    """Another driver has committed a manifest since: this one must stop."""
 
     def __init__(self, operator: str, mine: int, theirs: int) -> None:
         self.operator = operator
         self.mine = mine
         self.theirs = theirs
         super().__init__(
-            f"manifest {theirs} of operator {operator!r} was committed by another controller; this one knows {mine}. "
-            "Stop this controller, and run each operator once."
+            f"manifest {theirs} of operator {operator!r} was committed by another driver; this one knows {mine}. "
+            "Stop this driver, and run each operator once."
         )
 
 
 class LeaseClosed(StorageError):
-    """The work this state was saved for has ended."""
+    """The lease under which a state was saved is closed."""
 
     def __init__(self, lease: str) -> None:
         self.lease = lease
@@ -187,23 +180,23 @@ class LeaseClosed(StorageError):
 
 
 class TransferFailed(StorageError):
-    """Some units of a transfer failed or were cancelled; what succeeded is kept."""
+    """Some units failed; those that succeeded are in `succeeded`."""
 
     def __init__(self, reasons: Mapping[Any, BaseException], succeeded: Mapping[Any, Any]) -> None:
         self.reasons = dict(reasons)
         self.succeeded = dict(succeeded)
-        named = "; ".join(f"{unit}: {_said(reason)}" for unit, reason in list(self.reasons.items())[:5])
+        named = "; ".join(f"{unit}: {_format(reason)}" for unit, reason in list(self.reasons.items())[:5])
         more = len(self.reasons) - 5
         super().__init__(
             f"{len(self.reasons)} of {len(self.reasons) + len(self.succeeded)} units failed: {named}"
             + (f"; and {more} more (see .reasons)" if more > 0 else "")
-            + " Transfer the failed units again; the others are in .succeeded."
+            + " Load the failed units again; the others are in .succeeded."
         )
 
 
-def _revived(kind: type[StorageError], args: tuple[Any, ...]) -> StorageError:
+def _rebuild(kind: type[StorageError], args: tuple[Any, ...]) -> StorageError:
     return kind.__new__(kind, *args)
 
 
-def _said(reason: BaseException) -> str:
+def _format(reason: BaseException) -> str:
     return f"{type(reason).__name__}: {reason}" if str(reason) else type(reason).__name__

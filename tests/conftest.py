@@ -1,24 +1,44 @@
-"""Hypothesis profiles (`quick` for every run, `long` for `make fuzz`), and the Python that Spark's workers use."""
+"""Hypothesis profiles, the Spark session that tests share, and marks that follow from parameters."""
 
 import os
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# `quick` for every run, `long` for `make fuzz`.
 settings.register_profile(
     "quick", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "long", deadline=None, max_examples=2_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers run the Python of the tests
 settings.load_profile(os.environ.get("ELASTIC_TEST_PROFILE", "quick"))
 
 
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """Start Spark once for all tests of the process, with eight task slots: at most seven for nodes.
+
+    Tests that change its configuration restore it: Spark parses schemas by that of the session that was used last, so
+    a second session would not keep them apart.
+    """
+    import elastic  # imported late, like Spark: most tests need neither
+
+    session = elastic.local_session(4, spare_nodes=0)
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs an S3 server process, so that `make unit` can leave it out."""
+    """Mark tests that need an S3 server process, so that `make unit` can leave them out."""
     for item in items:
         kind = (
             item.callspec.params.get("kind")

@@ -1,4 +1,4 @@
-"""The command line as a whole: what it lists, what it imports for that, and what is written about it."""
+"""The command line as a whole: its commands, its imports, and its documentation."""
 
 import os
 import re
@@ -12,26 +12,26 @@ from click.testing import CliRunner
 
 from elastic import __version__
 from elastic.__main__ import COMMANDS, main
-from elastic.cli import known
+from elastic.cli import options
 from migration import kernel_info
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "command_line.md").read_text()
-INSTALLED = [name for name in COMMANDS if name != "demo"]  # that is in the repository alone
+INSTALLED = [name for name in COMMANDS if name != "demo"]  # the demo is only in the repository
 HEAVY = ("numba", "pyspark", "scipy", "matplotlib", "fastapi")
 
 
-def loaded(name: str) -> click.Command:
+def load(name: str) -> click.Command:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     return command
 
 
-def shown_and_heavy(*typed: list[str]) -> tuple[str, list[str]]:
-    """What commands print in a process of their own, and what heavy modules that process has imported."""
+def run_and_list_imports(*commands: list[str]) -> tuple[str, list[str]]:
+    """Run commands in a new process; return their output and the heavy modules that were imported."""
     program = (
         "import sys; from elastic.__main__ import main\n"
-        f"for words in {typed!r}: main(words, prog_name='elastic', standalone_mode=False)\n"
+        f"for words in {commands!r}: main(words, prog_name='elastic', standalone_mode=False)\n"
         f"print(*(name for name in {HEAVY!r} if name in sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603
@@ -39,72 +39,76 @@ def shown_and_heavy(*typed: list[str]) -> tuple[str, list[str]]:
 
 
 def test_the_version_names_the_kernels_in_use() -> None:
-    shown = CliRunner().invoke(main, ["--version"])
-    assert shown.exit_code == 0
-    assert f"elastic {__version__}" in shown.output
-    assert kernel_info().name in shown.output
+    published = CliRunner().invoke(main, ["--version"])
+    assert published.exit_code == 0
+    assert f"elastic {__version__}" in published.output
+    assert kernel_info().name in published.output
 
 
 def test_help_lists_all_commands_and_imports_nothing_heavy() -> None:
-    shown, heavy = shown_and_heavy(["--help"])
-    listed = re.findall(r"^  (\w+) ", shown.partition("Commands:")[2], re.MULTILINE)
+    published, heavy = run_and_list_imports(["--help"])
+    listed = re.findall(r"^  (\w+) ", published.partition("Commands:")[2], re.MULTILINE)
     assert (listed, heavy) == ([*COMMANDS], [])
 
 
-def test_the_help_of_a_command_brings_neither_spark_nor_a_compiler() -> None:
-    shown, heavy = shown_and_heavy(*([name, "--help"] for name in INSTALLED))
+def test_the_help_of_a_command_imports_neither_spark_nor_the_compiler() -> None:
+    published, heavy = run_and_list_imports(*([name, "--help"] for name in INSTALLED))
     assert heavy == []
     for name in INSTALLED:
-        assert f"Usage: elastic {name} " in shown
+        assert f"Usage: elastic {name} " in published
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_every_command_is_where_the_table_says_and_has_help_of_its_own(name: str) -> None:
-    command = loaded(name)
+def test_every_command_of_the_table_exists_and_has_help(name: str) -> None:
+    command = load(name)
     assert command.name == name
     assert command.help
 
 
-def test_names_that_are_written_down_again_are_those_of_the_packages_that_have_them() -> None:
-    from elastic.control import MODES, TRANSFERS, ScaleRequest
+@pytest.mark.parametrize("name", INSTALLED)
+def test_every_option_has_help(name: str) -> None:
+    command = load(name)
+    commands = command.commands.values() if isinstance(command, click.Group) else [command]
+    options = [option for one in commands for option in one.params if isinstance(option, click.Option)]
+    assert [option.opts for option in options if not option.help] == []
+
+
+def test_copied_choices_and_defaults_equal_their_originals() -> None:
     from mdp.exact import DEFAULT_ERROR
     from mdp.experiments import EXPERIMENTS
-    from mdp.process import DEFAULT_GAMMA, DEFAULT_TAU
-    from mdp.projecting import METHODS, MOST_PARTITIONS
+    from mdp.process import DEFAULT_GAMMA
+    from mdp.projection import METHODS, MOST_PARTITIONS
     from migration import STRATEGIES
 
-    assert tuple(STRATEGIES) == known.STRATEGIES
-    assert (tuple(MODES), tuple(TRANSFERS)) == (known.MODES, known.TRANSFERS)
-    assert (METHODS, tuple(EXPERIMENTS)) == (known.METHODS, known.EXPERIMENTS)
-    assert known.TAU == DEFAULT_TAU == ScaleRequest().tau
-    assert ScaleRequest().relax == known.RELAX
-    assert (known.GAMMA, known.ERROR, known.MOST_PARTITIONS) == (DEFAULT_GAMMA, DEFAULT_ERROR, MOST_PARTITIONS)
+    assert tuple(STRATEGIES) == options.STRATEGIES
+    assert (METHODS, tuple(EXPERIMENTS)) == (options.METHODS, options.EXPERIMENTS)
+    assert (options.GAMMA, options.ERROR, options.MAX_PARTITIONS) == (DEFAULT_GAMMA, DEFAULT_ERROR, MOST_PARTITIONS)
 
 
-def test_the_documented_commands_are_those_that_there_are() -> None:
+def test_the_document_lists_all_commands() -> None:
     assert re.findall(r"^\| `([a-z]+)` \|", DOCUMENT, re.MULTILINE) == [*COMMANDS]
 
 
-def test_the_examples_in_the_document_are_typed_right() -> None:
+def test_the_examples_in_the_document_are_valid() -> None:
     examples = re.findall(r"`elastic ([^`]+)`(?: \||$)", DOCUMENT, re.MULTILINE)
     assert {example.split()[0] for example in examples} >= set(COMMANDS)
     for example in examples:
         name, *words = example.split()
         if name != "demo":
-            loaded(name).make_context(name, words, resilient_parsing=True)
+            load(name).make_context(name, words, resilient_parsing=True)
 
 
-def test_every_command_knows_json_but_those_that_the_document_names() -> None:
-    def knows_json(command: click.Command) -> bool:
+def test_every_command_has_json_output_except_those_that_the_document_names() -> None:
+    def has_json(command: click.Command) -> bool:
         if isinstance(command, click.Group):
-            return all(knows_json(one) for one in command.commands.values())
+            return all(has_json(one) for one in command.commands.values())
         return any("--json" in option.opts for option in command.params)
 
-    assert [name for name in INSTALLED if not knows_json(loaded(name))] == ["completion"]
-    assert "Every command but `demo` and `completion` knows `--json`" in DOCUMENT
+    assert [name for name in INSTALLED if not has_json(load(name))] == ["completion"]
+    assert "Every command except `demo` and `completion` has `--json`" in DOCUMENT
 
 
-def test_the_demo_is_listed_and_points_to_the_repository_where_it_cannot_be_imported(
+def test_the_demo_refers_to_the_repository_where_it_cannot_be_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for imported in [name for name in sys.modules if name.startswith("examples.")]:
@@ -118,9 +122,9 @@ def test_the_demo_is_listed_and_points_to_the_repository_where_it_cannot_be_impo
         assert "Clone it, and run `make demo` there." in refused.output
 
 
-def test_the_demo_is_found_in_the_folder_one_is_in(tmp_path: Path) -> None:
+def test_the_demo_is_found_in_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "examples" / "demo").mkdir(parents=True)
-    text = "import click\n@click.command()\ndef command() -> None:\n    click.echo('it plays')\n"
+    text = "import click\n@click.command()\ndef command() -> None:\n    click.echo('the demo')\n"
     (tmp_path / "examples" / "demo" / "command.py").write_text(text)
     # As an installed script is run: neither this folder nor the repository is on the path.
     program = (
@@ -138,4 +142,4 @@ def test_the_demo_is_found_in_the_folder_one_is_in(tmp_path: Path) -> None:
         env=environment,
         timeout=60,
     )
-    assert done.stdout == "it plays\n", done.stderr
+    assert done.stdout == "the demo\n", done.stderr

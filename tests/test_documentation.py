@@ -2,14 +2,14 @@
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from elastic.api.metrics import METRICS
+import elastic
+from elastic.api.metrics import METRICS, create_response_histogram
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,7 +54,8 @@ def test_every_link_to_a_file_leads_somewhere(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_metric_named_in_a_document_exists(document: Path) -> None:
-    known = {metric.name for metric in METRICS}
+    histogram = next(iter(create_response_histogram().describe())).name
+    known = {metric.name for metric in METRICS} | {histogram, f"{histogram}_bucket"}
     named = set(re.findall(r"\belastic_\w+", document.read_text()))
     assert named <= known, f"{document.name} names {named - known}"
 
@@ -93,10 +94,21 @@ def test_every_python_example_in_a_document_runs(document: Path) -> None:
     [document for document in DOCUMENTS if examples_in(document, with_spark=True)],
     ids=lambda path: path.name,
 )
-def test_every_example_of_a_job_in_a_document_runs(document: Path, tmp_path: Path) -> None:
-    """In a process of its own, as a reader would: a Spark session holds for the whole process."""
+def test_every_example_of_a_job_in_a_document_runs(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_application: Any
+) -> None:
+    """In the shared Spark application, which `local_session` finds; a job that still runs at the end is stopped."""
+    assert spark_application is not None
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "one.txt").write_text("hello world\nhello again\n")
+    monkeypatch.chdir(tmp_path)
     for example in examples_in(document, with_spark=True):
+        # The JVM keeps the folder that it was started in.
         program = re.sub(r"file:///[a-z/-]+", (tmp_path / "store").as_uri(), example)
-        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=180)  # noqa: S603
+        program = program.replace('"texts"', repr(str(tmp_path / "texts")))
+        names: dict[str, Any] = {"__name__": "__main__"}  # so that operators are pickled by value, as in a script
+        try:
+            exec(compile(program, document.name, "exec"), names)  # noqa: S102
+        finally:
+            for job in [value for value in names.values() if isinstance(value, elastic.Job)]:
+                job.stop()

@@ -1,1 +1,1 @@
-"""What a stream notices of a migration, in every mode and next to Spark's own way: `make bench-migration`."""
+"""Impact of a migration on a stream, in every mode and in Spark's own way: `make bench-migration`."""

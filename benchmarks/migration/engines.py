@@ -1,4 +1,4 @@
-"""What is compared: a running engine that can be filled, scaled, and asked when results could be read."""
+"""The engines: each can be filled with state and scaled, and reports its response times."""
 
 import tempfile
 import time
@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 import elastic
-from benchmarks.migration.measures import Responses, Window
-from benchmarks.migration.moves import Move
+from benchmarks.migration.measures import Move, Responses, Window
 from benchmarks.migration.operator import NewestPayload
 from benchmarks.migration.results import PublishedResults
 from benchmarks.migration.spark_way import SparkQuery
@@ -23,14 +22,14 @@ SPARK = "Spark: stop, repartition, restart"
 _JOB = "bench"
 _CLOCK = "clock.json"
 _POLL_SECONDS = 0.01
-_PATIENCE_SECONDS = 600.0
+_TIMEOUT_SECONDS = 600.0
 
 
 class Engine(Protocol):
-    """An engine under way on a stream."""
+    """A running engine on a stream."""
 
     def wait_for_batches(self, count: int) -> None:
-        """Until so many batches are in the state."""
+        """Wait until this many batches are applied."""
         ...
 
     def scale(self, nodes: int) -> Move: ...
@@ -39,28 +38,30 @@ class Engine(Protocol):
 
 
 class ElasticJob:
-    """This engine, scaled in one mode unless told otherwise."""
+    """This engine, scaled in one mode by default."""
 
-    def __init__(self, job: "elastic.Job", store: Path, mode: str) -> None:
+    def __init__(self, job: "elastic.SparkJob", store: Path, mode: str) -> None:
         self.job = job
         self.results = PublishedResults(store, _JOB, NewestPayload.__name__)
         self.mode = mode
 
     def wait_for_batches(self, count: int) -> None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while (done := self.job.status().published_batch + 1) < count:
             if self.job.await_termination(_POLL_SECONDS) or time.monotonic() > deadline:
-                raise TimeoutError(f"{done} of {count} batches. Look at the job's log, or use a smaller --state-mb.")
+                raise TimeoutError(
+                    f"{done} of {count} batches are done. Look at the job's log, or use a smaller --state-mb."
+                )
 
-    def scale(self, nodes: int, **how: Any) -> Move:
-        """`how` is what else `Job.scale` should know. Measured work is never quite even, so caps may be relaxed."""
-        began = _now()
-        migration = self.job.scale(nodes, **{"mode": self.mode, "relax": True, **how})
+    def scale(self, nodes: int, **options: Any) -> Move:
+        """Scale with further options of `Job.scale`; measured work is never quite even, so caps may be relaxed."""
+        began = _now_us()
+        migration = self.job.scale(nodes, **{"mode": self.mode, "relax": True, **options})
         moving: list[int] = []
         while not migration.wait(_POLL_SECONDS):
             if migration.phase == "moving":
-                moving += [_now()]
-        ended = _now()
+                moving += [_now_us()]
+        ended = _now_us()
         moved = {move.task for move in migration.plan.moves}
         return Move(
             Window(began, ended),
@@ -101,34 +102,34 @@ def _spark_query(spark: SparkSession, stream: Stream, clock: Path) -> Iterator[S
         query.stop()
 
 
-def names() -> list[str]:
-    """All that there are: every mode, then Spark's own way."""
+def engine_names() -> list[str]:
+    """Return every mode, then Spark's own way."""
     return [*MODES, SPARK]
 
 
 @contextmanager
-def running(name: str, spark: SparkSession, stream: Stream) -> Iterator[tuple[Engine, Path]]:
-    """The engine at work, and the file that starts its clock, in a folder of its own."""
-    with _folder() as folder:
+def run_engine(name: str, spark: SparkSession, stream: Stream) -> Iterator[tuple[Engine, Path]]:
+    """Run an engine in a folder of its own; yield it and the file that starts its clock."""
+    with _create_folder() as folder:
         clock = folder / _CLOCK
         engine: Any = _spark_query(spark, stream, clock) if name == SPARK else _elastic_job(spark, stream, clock, name)
-        with engine as started:
-            yield started, clock
+        with engine as running:
+            yield running, clock
 
 
 @contextmanager
-def running_job(spark: SparkSession, stream: Stream, mode: str = "progressive") -> Iterator[tuple[ElasticJob, Path]]:
-    """The same for measures that only this engine knows."""
-    with _folder() as folder, _elastic_job(spark, stream, folder / _CLOCK, mode) as job:
+def run_job(spark: SparkSession, stream: Stream, mode: str = "progressive") -> Iterator[tuple[ElasticJob, Path]]:
+    """Run this engine; yield it and the file that starts its clock."""
+    with _create_folder() as folder, _elastic_job(spark, stream, folder / _CLOCK, mode) as job:
         yield job, folder / _CLOCK
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    # Tasks that Spark cancels go on for a moment, and may write once more.
+def _create_folder() -> Iterator[Path]:
+    # Tasks that Spark cancels continue for a moment, and may still write.
     with tempfile.TemporaryDirectory(prefix="bench-migration-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
-def _now() -> int:
+def _now_us() -> int:
     return time.time_ns() // 1_000

@@ -1,4 +1,4 @@
-"""What is measured: when records entered and when their results could be read, and what that says about a window."""
+"""Measurements: when records entered and when their results were readable, and summaries over a window."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +11,7 @@ Moments = NDArray[np.int64]  # in microseconds since 1970
 
 @dataclass(frozen=True)
 class Responses:
-    """One entry a record. A result is `stored` when it is durable, and `readable` when a consumer may see it."""
+    """One entry per record. A result is `stored` when it is durable, and `readable` when it is published."""
 
     entered: Moments
     stored: Moments
@@ -20,7 +20,7 @@ class Responses:
 
 
 class Window(NamedTuple):
-    """A stretch of time between two moments."""
+    """The time between two moments."""
 
     began: int
     ended: int
@@ -30,8 +30,19 @@ class Window(NamedTuple):
         return (self.ended - self.began) / 1e6
 
 
-class Milliseconds(NamedTuple):
-    """Response times of a window."""
+@dataclass(frozen=True)
+class Move:
+    """One migration from the request to its end; `moving` excludes starting and stopping nodes."""
+
+    window: Window
+    moving: Window
+    plan_bytes: float = 0.0
+    stored_bytes: int = 0
+    stays: frozenset[int] = frozenset()  # tasks that do not move
+
+
+class ResponseTimes(NamedTuple):
+    """Response times of a window in milliseconds."""
 
     p50: float
     p99: float
@@ -40,28 +51,29 @@ class Milliseconds(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """The longest time in seconds that one of some tasks gave no result: none readable, and none stored."""
+    """The longest time in seconds without a result of a task: none readable, and none stored."""
 
     readable: float
     stored: float
 
 
-def within(responses: Responses, window: Window) -> Milliseconds:
-    """Of records that entered in the window."""
-    return _summary(responses, (responses.entered >= window.began) & (responses.entered < window.ended))
+def summarise_entered(responses: Responses, window: Window) -> ResponseTimes:
+    """Return the response times of records that entered in the window."""
+    return _summarise(responses, (responses.entered >= window.began) & (responses.entered < window.ended))
 
 
-def touched_by(responses: Responses, window: Window) -> Milliseconds:
-    """Of records that were on their way at any moment of the window."""
-    return _summary(responses, (responses.readable >= window.began) & (responses.entered <= window.ended))
+def summarise_affected(responses: Responses, window: Window) -> ResponseTimes:
+    """Return the response times of records that were in flight at any moment of the window."""
+    return _summarise(responses, (responses.readable >= window.began) & (responses.entered <= window.ended))
 
 
-def silence(responses: Responses, tasks: frozenset[int], window: Window) -> Silence:
-    """Of the tasks that is worst off; silences that began before the window or end after it count whole."""
-    chosen = np.isin(responses.task, list(tasks))
-    which = responses.task[chosen]
+def measure_silence(responses: Responses, tasks: frozenset[int], window: Window) -> Silence:
+    """Return the longest silence of any of the tasks that overlaps the window, in its full length."""
+    selected = np.isin(responses.task, list(tasks))
+    which = responses.task[selected]
     return Silence(
-        _longest_gap(responses.readable[chosen], which, window), _longest_gap(responses.stored[chosen], which, window)
+        _longest_gap(responses.readable[selected], which, window),
+        _longest_gap(responses.stored[selected], which, window),
     )
 
 
@@ -69,13 +81,13 @@ def _longest_gap(moments: Moments, tasks: NDArray[np.int64], window: Window) -> 
     order = np.lexsort((moments, tasks))
     moments, tasks = moments[order], tasks[order]
     before, after = moments[:-1], moments[1:]
-    counts = (tasks[1:] == tasks[:-1]) & (after >= window.began) & (before <= window.ended)
-    return float((after - before)[counts].max(initial=0) / 1e6)
+    overlapping = (tasks[1:] == tasks[:-1]) & (after >= window.began) & (before <= window.ended)
+    return float((after - before)[overlapping].max(initial=0) / 1e6)
 
 
-def _summary(responses: Responses, chosen: NDArray[np.bool_]) -> Milliseconds:
-    spent = (responses.readable - responses.entered)[chosen] / 1e3
+def _summarise(responses: Responses, selected: NDArray[np.bool_]) -> ResponseTimes:
+    spent = (responses.readable - responses.entered)[selected] / 1e3
     if not len(spent):
-        return Milliseconds(np.nan, np.nan, np.nan, 0)
+        return ResponseTimes(np.nan, np.nan, np.nan, 0)
     p50, p99, peak = np.quantile(spent, [0.5, 0.99, 1.0])
-    return Milliseconds(float(p50), float(p99), float(peak), len(spent))
+    return ResponseTimes(float(p50), float(p99), float(peak), len(spent))

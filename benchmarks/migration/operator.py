@@ -1,4 +1,4 @@
-"""The operator: how often a key came and its newest payload, in columns; one result for every record."""
+"""The operator: the count and the newest payload of each key, in columns; one result per record."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from elastic.operators.operator import State, Yields
 
 
 class NewestPayload(Operator):
-    """Gives back when each record entered, so that whoever reads the result knows how long it took."""
+    """Emits the time at which each record entered, so that a reader of the result can compute the response time."""
 
     output_schema = "key long, count long, entered long"
 
@@ -23,20 +23,20 @@ class NewestPayload(Operator):
         return KeyedColumns("key long", {"count": "int64", "payload": self._payload})
 
     def open(self) -> None:
-        """Load the compiled loops before there are rows to wait for them."""
+        """Load the compiled loops before the first rows."""
         state = self.initial_state()
         state.count("count", state.rows_for(pa.array([], pa.int64())))
 
     def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> Yields:
-        known: KeyedColumns = state.value
-        at = known.rows_for(rows)
-        known.count("count", at)
-        known.column("payload")[at] = _of_fixed_width(rows["payload"], self._payload)
-        return pa.table({"key": rows["key"], "count": known.column("count")[at], "entered": rows["entered"]})
+        columns: KeyedColumns = state.value
+        at = columns.rows_for(rows)
+        columns.count("count", at)
+        columns.column("payload")[at] = _view_fixed_width(rows["payload"], self._payload)
+        return pa.table({"key": rows["key"], "count": columns.column("count")[at], "entered": rows["entered"]})
 
 
-def _of_fixed_width(column: pa.ChunkedArray, kind: str) -> NDArray[Any]:
-    """Payloads lie one after the other, all equally long; no Python object for any of them."""
+def _view_fixed_width(column: pa.ChunkedArray, kind: str) -> NDArray[Any]:
+    """Return payloads of equal length as an array, without a Python object for any of them."""
     array = column.combine_chunks()
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]

@@ -1,7 +1,7 @@
-"""When results could be read: found in the store afterwards, so that measuring takes nothing from the engine.
+"""When results became readable, read from the store afterwards, so that measuring does not slow the engine.
 
-A result object is renamed into its place when it is durable, and the index of a batch is linked into its place when all
-its results may be read. Both moments are the change times of the files.
+A result object is renamed to its final name when it is durable, and the index of a batch is linked to its final name
+when all its results are published. Both moments are the change times of the files.
 """
 
 import os
@@ -26,27 +26,25 @@ class PublishedResults:
         self._log = ResultLog(storage.open(folder.as_uri()), application_secret(None, os.environ), job)
 
     def responses(self, since: int) -> Responses:
-        """Of all batches that became readable since then."""
+        """Return the responses of all batches published since then."""
         columns: list[tuple[Moments, Moments, Moments, Moments]] = []
-        for batch in self._log.published():
-            readable = self._moment(self._paths.index(batch))
+        for batch in self._log.poll():
+            readable = self._read_time(self._paths.index(batch))
             if readable < since:
                 continue
             for ref in self._log.index(batch).refs:
                 rows = self._log.read_objects([ref], self._stage)
                 if rows is not None:
                     entered, task = rows["entered"].to_numpy(), rows[TASK].to_numpy().astype(np.int64)
-                    stored = np.full(len(task), self._moment(ref.key))
+                    stored = np.full(len(task), self._read_time(ref.key))
                     columns.append((entered, stored, np.full(len(task), readable), task))
         return Responses(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
     def published(self, since: int) -> tuple[Moments, Moments]:
-        """Moments of batches since then, and the rows that each of them brought."""
-        found = [
-            (self._moment(self._paths.index(batch)), self._log.index(batch).rows) for batch in self._log.published()
-        ]
+        """Return the times of batches published since then, and their row counts."""
+        found = [(self._read_time(self._paths.index(batch)), self._log.index(batch).rows) for batch in self._log.poll()]
         kept = np.array([pair for pair in found if pair[0] >= since], np.int64).reshape(-1, 2)
         return kept[:, 0], kept[:, 1]
 
-    def _moment(self, key: str) -> int:
+    def _read_time(self, key: str) -> int:
         return (self._folder / key).stat().st_ctime_ns // 1_000

@@ -1,4 +1,4 @@
-"""A streaming source that follows a clock: tick by tick, each with the same records however often it is read."""
+"""A streaming source that follows a clock; each tick has the same records however often it is read."""
 
 import json
 import time
@@ -30,7 +30,7 @@ class ClockedSource(DataSource):
 
 
 class _Ticks(InputPartition):
-    """A share of the records of some ticks."""
+    """A part of the records of some ticks."""
 
     def __init__(self, share: int, first: int, stop: int, began_us: int) -> None:
         super().__init__(share)
@@ -40,7 +40,7 @@ class _Ticks(InputPartition):
 
 
 class ClockedReader(DataSourceStreamReader):
-    """Offsets count ticks: first those that fill the state, one a batch, then all that the clock has seen."""
+    """Offsets count ticks: first those that fill the state, one per batch, then those of the clock."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._clock = Path(options["clock"])
@@ -58,7 +58,7 @@ class ClockedReader(DataSourceStreamReader):
         tick = int(start["tick"])
         if tick < self._filling:
             return {"tick": tick + 1}
-        began_us = self._began_us()
+        began_us = self._read_start_us()
         if not began_us:
             return {"tick": tick}
         if not self._tick_us:
@@ -66,15 +66,15 @@ class ClockedReader(DataSourceStreamReader):
         return {"tick": max(tick, self._filling + (time.time_ns() // 1_000 - began_us) // self._tick_us + 1)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        began_us = self._began_us()
+        began_us = self._read_start_us()
         return [_Ticks(share, int(start["tick"]), int(end["tick"]), began_us) for share in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, _Ticks):  # else it is Spark's way to say that there are none
+        if isinstance(partition, _Ticks):  # else it is Spark's marker of an empty batch
             for tick in partition.ticks:
-                yield self._records(tick, partition)
+                yield self._create_records(tick, partition)
 
-    def _records(self, tick: int, partition: _Ticks) -> pa.RecordBatch:
+    def _create_records(self, tick: int, partition: _Ticks) -> pa.RecordBatch:
         random = np.random.default_rng([tick, partition.share])
         if tick < self._filling:
             last = min(self._keys, (tick + 1) * self._filling_rows)
@@ -84,14 +84,14 @@ class ClockedReader(DataSourceStreamReader):
             keys = random.integers(0, self._keys, self._rows // PARTITIONS)
             entered = partition.began_us + (tick - self._filling) * self._tick_us
         offsets = np.arange(len(keys) + 1, dtype=np.int32) * self._payload_bytes
-        # Random bytes, so that no compression makes the state smaller than it is said to be.
+        # Random bytes, so that compression does not change the state size.
         data = pa.py_buffer(random.bytes(len(keys) * self._payload_bytes))
         payload = pa.Array.from_buffers(pa.binary(), len(keys), [None, pa.py_buffer(offsets), data])
         columns = [pa.array(keys), pa.array(np.full(len(keys), entered)), payload]
         return pa.RecordBatch.from_arrays(columns, ["key", "entered", "payload"])
 
-    def _began_us(self) -> int:
-        """0 while the clock stands."""
+    def _read_start_us(self) -> int:
+        """Return when the clock was started, 0 before that."""
         try:
             return int(json.loads(self._clock.read_text())["began_us"])
         except FileNotFoundError:

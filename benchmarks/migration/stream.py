@@ -1,7 +1,7 @@
-"""The one stream that every engine gets: first all keys once, in large batches, then records at a steady pace.
+"""The input of every engine: first all keys once, in large batches, then records at a steady rate.
 
-The pace is that of a clock, not of the engine: a record enters when the clock says so, whether or not anybody reads it.
-An engine that stops for ten seconds finds ten seconds of records waiting, and each of them has waited.
+A clock sets the rate, not the engine: a record enters when the clock says so, whether or not the engine reads it. After
+a stop of ten seconds, the records of ten seconds are waiting, and their response times include the wait.
 """
 
 import json
@@ -22,7 +22,7 @@ FILLING_ROWS = 50_000  # in a batch while the state is being filled
 class Stream:
     """`state_mb` of state; then `rows` records every `tick_ms`, evenly over all keys, read every `trigger_ms`.
 
-    Without a tick the records come as fast as they are read, `rows` in a batch.
+    Without a tick, records are available as fast as they are read, `rows` per batch.
     """
 
     state_mb: float
@@ -43,7 +43,7 @@ class Stream:
         return f"{self.trigger_ms if self.tick_ms else 0} milliseconds"
 
     def frame(self, spark: SparkSession, clock: Path) -> DataFrame:
-        """Key, payload, and when the record entered, in microseconds since 1970."""
+        """Return a stream of key, payload, and the time of entry in microseconds since 1970."""
         spark.dataSource.register(ClockedSource)
         reader = spark.readStream.format("clocked").option("clock", str(clock)).option("keys", self.keys)
         reader = reader.option("filling_rows", FILLING_ROWS).option("payload_bytes", PAYLOAD_BYTES)
@@ -51,9 +51,9 @@ class Stream:
 
 
 def start_clock(clock: Path) -> int:
-    """From now on records enter, in microseconds since 1970; before, the source only fills the state."""
+    """Start the steady rate, before which the source only fills the state; return the time in microseconds."""
     now = time.time_ns() // 1_000
-    waiting = clock.with_suffix(".new")
-    waiting.write_text(json.dumps({"began_us": now}))
-    waiting.rename(clock)
+    unfinished = clock.with_suffix(".new")
+    unfinished.write_text(json.dumps({"began_us": now}))
+    unfinished.rename(clock)
     return now

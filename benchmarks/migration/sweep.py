@@ -1,7 +1,7 @@
-"""Two curves: duration and peak against the bound on bytes in flight, and migration time against the size of the state.
+"""Two curves: duration and peak by limit on bytes in flight, and duration by state size.
 
-Both use the strategy `even`, which moves most of the state where the optimal plan moves an eighth, and both look at the
-time when state moves, without that of starting and stopping nodes.
+Both use the strategy `even`, which moves most of the state where the optimal plan moves an eighth. Durations exclude
+starting and stopping nodes.
 """
 
 import time
@@ -13,21 +13,20 @@ import click
 import numpy as np
 from pyspark.sql import SparkSession
 
-from benchmarks.migration.engines import NODES, ElasticJob, running_job
-from benchmarks.migration.measures import touched_by
-from benchmarks.migration.moves import Move
+from benchmarks.migration.engines import NODES, ElasticJob, run_job
+from benchmarks.migration.measures import Move, summarise_affected
 from benchmarks.migration.stream import Stream, start_clock
 from benchmarks.migration.trial import MORE_NODES
 
-TASKS_IN_FLIGHT = (1, 2, 4, 8, 64)  # per node; the last is no bound at all
+TASKS_IN_FLIGHT = (1, 2, 4, 8, 64)  # per node; the last is no limit
 _TASKS = 64
-_SLACK = 1.2  # tasks are not of one size: a bound of just the mean would let half of them travel alone
+_SLACK = 1.2  # tasks differ in size: with a limit of the mean, half of them would move one by one
 _PAUSE_SECONDS = 4.0
 MODES = ("progressive", "live")
 
 
-class Bounded(NamedTuple):
-    """Migrations under one bound: the mean of moving seconds, and the worst of response times."""
+class LimitResult(NamedTuple):
+    """Migrations with one limit: the mean duration, and the worst response times."""
 
     mb_per_node: float
     seconds: float
@@ -35,8 +34,8 @@ class Bounded(NamedTuple):
     peak_ms: float
 
 
-class Sized(NamedTuple):
-    """Migrations of one size of state."""
+class SizeResult(NamedTuple):
+    """Migrations of one state size."""
 
     state_mb: float
     mode: str
@@ -49,41 +48,41 @@ class Sized(NamedTuple):
         return self.moved_mb / self.seconds
 
 
-def against_bounds(spark: SparkSession, state_mb: float) -> Iterator[Bounded]:
-    """All in one job, up and down again, so that no bound is better off because it came later."""
+def sweep_limits(spark: SparkSession, state_mb: float) -> Iterator[LimitResult]:
+    """Measure all limits in one job, in both orders, so that none profits from its position."""
     limits = [_SLACK * tasks * state_mb * 1e6 / _TASKS for tasks in TASKS_IN_FLIGHT]
     moves: dict[float, list[Move]] = {limit: [] for limit in limits}
-    with _warm(spark, state_mb) as (job, since):
+    with _run_filled_job(spark, state_mb) as (job, since):
         for limit in (*limits, *reversed(limits)):
-            moves[limit] += _out_and_back(job, mode="progressive", tasks_per_node=None, bytes_per_node=limit)
+            moves[limit] += _scale_out_and_back(job, mode="progressive", tasks_per_node=None, bytes_per_node=limit)
         responses = job.responses(since)
     for limit, all_moves in moves.items():
-        found = [touched_by(responses, move.moving) for move in all_moves]
+        found = [summarise_affected(responses, move.moving) for move in all_moves]
         seconds = float(np.mean([move.moving.seconds for move in all_moves]))
-        yield Bounded(limit / 1e6, seconds, max(one.p99 for one in found), max(one.peak for one in found))
+        yield LimitResult(limit / 1e6, seconds, max(one.p99 for one in found), max(one.peak for one in found))
 
 
-def against_size(spark: SparkSession, sizes_mb: Sequence[float]) -> Iterator[Sized]:
-    """A job for every size; bytes and seconds of both directions are added up."""
+def sweep_sizes(spark: SparkSession, sizes_mb: Sequence[float]) -> Iterator[SizeResult]:
+    """Measure each size in a job of its own; bytes and seconds are totals of both directions."""
     for state_mb in sizes_mb:
-        with _warm(spark, state_mb) as (job, since):
-            moves = {mode: _out_and_back(job, mode=mode) for mode in MODES}
+        with _run_filled_job(spark, state_mb) as (job, since):
+            moves = {mode: _scale_out_and_back(job, mode=mode) for mode in MODES}
             responses = job.responses(since)
         for mode, both in moves.items():
-            yield Sized(
+            yield SizeResult(
                 state_mb,
                 mode,
                 sum(move.stored_bytes for move in both) / 1e6,
                 sum(move.moving.seconds for move in both),
-                max(touched_by(responses, move.moving).peak for move in both),
+                max(summarise_affected(responses, move.moving).peak for move in both),
             )
 
 
 @contextmanager
-def _warm(spark: SparkSession, state_mb: float) -> Iterator[tuple[ElasticJob, int]]:
-    """A job with its state, on the steady stream, and when that began."""
+def _run_filled_job(spark: SparkSession, state_mb: float) -> Iterator[tuple[ElasticJob, int]]:
+    """Run a job with its state on the steady stream; yield it and the start of the steady rate."""
     stream = Stream(state_mb)
-    with running_job(spark, stream) as (job, clock):
+    with run_job(spark, stream) as (job, clock):
         click.echo(f"{state_mb:g} MB: filling")
         job.wait_for_batches(stream.filling_ticks)
         since = start_clock(clock)
@@ -91,10 +90,10 @@ def _warm(spark: SparkSession, state_mb: float) -> Iterator[tuple[ElasticJob, in
         yield job, since
 
 
-def _out_and_back(job: ElasticJob, **how: Any) -> list[Move]:
+def _scale_out_and_back(job: ElasticJob, **options: Any) -> list[Move]:
     moves = []
     for nodes in (MORE_NODES, NODES):
-        moves.append(job.scale(nodes, strategy="even", **how))
+        moves.append(job.scale(nodes, strategy="even", **options))
         time.sleep(_PAUSE_SECONDS)
-    click.echo(f"{how}: {', '.join(f'{move.moving.seconds:.2f} s' for move in moves)}")
+    click.echo(f"{options}: {', '.join(f'{move.moving.seconds:.2f} s' for move in moves)}")
     return moves

@@ -1,1 +1,1 @@
-"""This engine next to Spark's own stateful operators: `make bench-runtime`."""
+"""Comparison with Spark's own stateful operators: `make bench-runtime`."""

@@ -1,4 +1,4 @@
-"""What is compared: each engine counts rows per key, durably, and gives its output to nobody."""
+"""The engines: each counts rows per key with durable state and discards its output."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,15 +21,15 @@ _HDFS = f"{_STATE}.HDFSBackedStateStoreProvider"
 _ROCKSDB = f"{_STATE}.RocksDBStateStoreProvider"
 
 
-class Running(Protocol):
-    """A query under way; `batches` counts those whose rows are in the state."""
+class RunningEngine(Protocol):
+    """A running query; `batches` counts those that are applied to the state."""
 
     query: StreamingQuery
 
     def batches(self) -> int: ...
 
     def nodes(self) -> list[int]:
-        """Processes that hold state, if they are separate."""
+        """Return the processes that hold state, if they are separate."""
         ...
 
 
@@ -49,7 +49,7 @@ class _SparkQuery:
 
 
 class _ElasticJob:
-    def __init__(self, job: "elastic.Job") -> None:
+    def __init__(self, job: "elastic.SparkJob") -> None:
         self.job = job
         self.query = job.stream
 
@@ -61,7 +61,7 @@ class _ElasticJob:
 
 
 class Count(StatefulProcessor):
-    """The same with Spark's own arbitrary state, on pandas."""
+    """Counts with Spark's arbitrary stateful processing in pandas."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._count = handle.getValueState("count", "count long")
@@ -74,26 +74,26 @@ class Count(StatefulProcessor):
         yield pd.DataFrame({"key": [key[0]], "count": [count]})
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Release nothing: there are no resources."""
 
 
 @contextmanager
-def this_engine(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[Running]:
-    yield from _elastic(spark, stream, nodes, folder, (folder / "store").as_uri(), {})
+def run_on_files(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[RunningEngine]:
+    yield from _run_elastic(spark, stream, nodes, folder, (folder / "store").as_uri(), {})
 
 
 @contextmanager
-def this_engine_on_minio(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[Running]:
+def run_on_minio(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[RunningEngine]:
     data = folder / "minio"
     data.mkdir()
     with s3_server.minio_server(data) as server:
         server.create_bucket("bench")
-        yield from _elastic(spark, stream, nodes, folder, server.url("bench"), server.settings())
+        yield from _run_elastic(spark, stream, nodes, folder, server.url("bench"), server.settings())
 
 
-def _elastic(
+def _run_elastic(
     spark: SparkSession, stream: Stream, nodes: int, folder: Path, store: str, settings: dict[str, Any]
-) -> Iterator[Running]:
+) -> Iterator[RunningEngine]:
     job = elastic.run(
         stream.frame(spark),
         key="key",
@@ -112,12 +112,12 @@ def _elastic(
         job.stop(drain=False)
 
 
-def _spark_engine(provider: str, counted: Callable[[DataFrame], DataFrame]) -> Engine:
+def _spark_engine(provider: str, count: Callable[[DataFrame], DataFrame]) -> Engine:
     @contextmanager
-    def engine(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[Running]:
+    def engine(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[RunningEngine]:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
         spark.conf.set("spark.sql.shuffle.partitions", str(nodes))
-        writer = counted(stream.frame(spark)).writeStream.format("noop").outputMode("update")
+        writer = count(stream.frame(spark)).writeStream.format("noop").outputMode("update")
         writer = writer.trigger(processingTime=stream.every).option("checkpointLocation", str(folder / "checkpoint"))
         query = writer.start()
         try:
@@ -128,30 +128,30 @@ def _spark_engine(provider: str, counted: Callable[[DataFrame], DataFrame]) -> E
     return engine
 
 
-def _grouped(frame: DataFrame) -> DataFrame:
+def _count_by_group(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").count()
 
 
-def _transformed(frame: DataFrame) -> DataFrame:
+def _count_with_processor(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").transformWithStateInPandas(
         statefulProcessor=Count(), outputStructType="key long, count long", outputMode="Update", timeMode="None"
     )
 
 
 ENGINES: dict[str, Engine] = {
-    "spark-elastic, files": this_engine,
-    "spark-elastic, MinIO": this_engine_on_minio,
-    "groupBy().count(), RocksDB": _spark_engine(_ROCKSDB, _grouped),
-    "groupBy().count(), HDFS store": _spark_engine(_HDFS, _grouped),
-    "transformWithState, RocksDB": _spark_engine(_ROCKSDB, _transformed),
+    "spark-elastic, files": run_on_files,
+    "spark-elastic, MinIO": run_on_minio,
+    "groupBy().count(), RocksDB": _spark_engine(_ROCKSDB, _count_by_group),
+    "groupBy().count(), HDFS store": _spark_engine(_HDFS, _count_by_group),
+    "transformWithState, RocksDB": _spark_engine(_ROCKSDB, _count_with_processor),
 }
 
 
 @contextmanager
-def running(name: str, spark: SparkSession, stream: Stream, nodes: int) -> Iterator[Running]:
-    """The engine at work, with a folder of its own on the same disk as all others."""
+def run_engine(name: str, spark: SparkSession, stream: Stream, nodes: int) -> Iterator[RunningEngine]:
+    """Run an engine in a folder of its own, on the same disk as all others."""
     with (
-        # Tasks that Spark cancels go on for a moment, and may write once more.
+        # Tasks that Spark cancels continue for a moment, and may still write.
         tempfile.TemporaryDirectory(prefix="bench-runtime-", ignore_cleanup_errors=True) as folder,
         ENGINES[name](spark, stream, nodes, Path(folder)) as query,
     ):

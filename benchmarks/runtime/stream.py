@@ -1,16 +1,16 @@
-"""The one stream that every engine gets: rows with a 64-bit key, as many a batch and over as many keys as asked."""
+"""The input of every engine: rows with a 64-bit key, with a given number of rows per batch and of keys."""
 
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-_MIXER = 2_654_435_761  # odd, so consecutive values fall on keys far apart
+_MIXER = 2_654_435_761  # odd, so that consecutive values map to distant keys
 SOURCE_PARTITIONS = 2
 
 
 @dataclass(frozen=True)
 class Stream:
-    """`rows` in every micro-batch, spread evenly over `keys`."""
+    """A stream of `rows` per micro-batch, spread evenly over `keys`."""
 
     rows: int
     keys: int

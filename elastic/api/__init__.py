@@ -1,12 +1,12 @@
-"""The HTTP API beside a running job, and the live page on top of it. The only package that knows an HTTP library.
+"""The HTTP API of running jobs, with a live page. The only package that imports an HTTP library.
 
-Started by `serve` in the driver process; reads are open, every change needs the server's token. See docs/api.md.
+`serve` starts it in the driver process. Reads are open; every change needs the server's token. See docs/api.md.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from elastic.api.port import ServedJob
+from elastic.api.served_job import ServedJob
 from elastic.errors import MissingPackage
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
-    names: Sequence[str] = (),
+    allowed_hosts: Sequence[str] = (),
 ) -> "Server":
-    """Serve these jobs over HTTP in a thread of its own, until `Server.stop`; port 0 is any free one.
+    """Serve these jobs over HTTP in a background thread until `Server.stop`; port 0 selects a free port.
 
-    Without a `token` one is made. `OpenToAll` if the host is not loopback and no token was given. `names` are the host
-    names by which clients may call, besides the host itself.
+    Without a `token` the server generates one; beyond loopback a token is required (`TokenRequired`). Requests must
+    address the server by IP address, by `host`, or by one of `allowed_hosts`.
     """
     try:
         from elastic.api.server import Server
     except ModuleNotFoundError as missing:
         raise MissingPackage("the HTTP API", missing.name or "fastapi", "api") from missing
-    return Server(jobs if isinstance(jobs, Sequence) else [jobs], host, port, token, names)
+    return Server(jobs if isinstance(jobs, Sequence) else [jobs], host, port, token, allowed_hosts)

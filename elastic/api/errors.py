@@ -1,17 +1,17 @@
-"""What the API refuses, each with the facts and a last sentence that says what to do.
+"""Errors of the API. Each keeps its facts as attributes, and its message ends with what to do.
 
 ElasticError
-├── OpenToAll (also a ValueError)   an address beyond this machine, without a token of the user's own
-├── WeakToken (also a ValueError)   a token that could be guessed, or that no header can carry
-├── CannotListen                    an address or port that cannot be bound
-├── NotAllowed                      a change without the right token
-├── ForeignHost                     a request under a name that is not this server's: DNS rebinding
-├── ForeignPage                     a request that another site's page makes
-├── TooLarge                        a body above the limit
-├── NotServed                       a job of that name is not served here
-├── UnknownMigration                no migration of that number is known
-├── MigrationOver                   a migration that has ended can neither be paused, resumed nor cancelled
-└── TooManyListeners                all event streams are taken
+├── TokenRequired (also a ValueError)   an address beyond this machine needs a token chosen by the user
+├── WeakToken (also a ValueError)       a token that can be guessed, or that no header can carry
+├── CannotListen                        an address or port that cannot be bound
+├── Unauthorized                        a change without the right token
+├── HostNotAllowed                      a Host header that names another server: DNS rebinding
+├── CrossSiteRequest                    a request from another site's page
+├── RequestTooLarge                     a body above the limit
+├── UnknownJob                          the server has no job of that name
+├── UnknownMigration                    the server has no migration of that number
+├── MigrationOver                       a migration that has ended cannot be paused, resumed or cancelled
+└── TooManyListeners                    all event streams are in use
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from elastic.errors import ElasticError
 
 
-class OpenToAll(ElasticError, ValueError):
-    """An address beyond this machine, without a token of the user's own; nothing was started."""
+class TokenRequired(ElasticError, ValueError):
+    """An address beyond this machine needs a token chosen by the user; nothing was started."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -31,13 +31,13 @@ class OpenToAll(ElasticError, ValueError):
 
 
 class WeakToken(ElasticError, ValueError):
-    """A token that could be guessed, or that no header can carry; nothing was started."""
+    """A token that can be guessed, or that no header can carry; nothing was started."""
 
-    def __init__(self, least: int) -> None:
-        self.least = least
+    def __init__(self, min_length: int) -> None:
+        self.min_length = min_length
         super().__init__(
-            f"a token needs at least {least} printable ASCII characters without spaces. "
-            "Use secrets.token_urlsafe(), or leave it out."
+            f"a token needs at least {min_length} printable ASCII characters without spaces. "
+            "Use secrets.token_urlsafe(), or omit the token to have one generated."
         )
 
 
@@ -48,73 +48,77 @@ class CannotListen(ElasticError):
         self.host = host
         self.port = port
         self.why = why
-        super().__init__(f"the API cannot listen on port {port} of {host!r}: {why}. Use another port, or 0 for any.")
+        super().__init__(
+            f"the API cannot listen on port {port} of {host!r}: {why}. Use another port, or 0 for any free port."
+        )
 
 
-class NotAllowed(ElasticError):
+class Unauthorized(ElasticError):
     """A change without the right token; nothing was changed."""
 
     def __init__(self) -> None:
         super().__init__(
             "a change needs the server's token. Give it in the header 'Authorization: Bearer ...'; "
-            "whoever started the server has it."
+            "the user who started the server has it."
         )
 
 
-class ForeignHost(ElasticError):
-    """A request under a name that is not this server's, as a rebound DNS name would bring it."""
+class HostNotAllowed(ElasticError):
+    """A Host header that names another server, as after DNS rebinding."""
 
     def __init__(self, host: str) -> None:
         self.host = host[:100]
-        super().__init__(f"{self.host!r} is not a name of this server. Use its address, or start it with names=[...].")
+        super().__init__(
+            f"host {self.host!r} is not allowed. Use the server's IP address, or start it with allowed_hosts=[...]."
+        )
 
 
-class ForeignPage(ElasticError):
-    """A request that another site's page makes in somebody's browser."""
+class CrossSiteRequest(ElasticError):
+    """A request that another site's page sends from a user's browser."""
 
     def __init__(self) -> None:
-        super().__init__("pages of other sites may not ask here. Open the page of this server instead.")
+        super().__init__("requests from pages of other sites are refused. Open the page of this server instead.")
 
 
-class TooLarge(ElasticError):
-    """A body above the limit; it was not read to its end."""
+class RequestTooLarge(ElasticError):
+    """A body above the limit; the server stopped reading it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        super().__init__(f"the request is larger than {limit:,} bytes. Give only what the API describes.")
+        super().__init__(f"the request is larger than {limit:,} bytes. Give only fields that the API describes.")
 
 
-class NotServed(ElasticError):
-    """A job of that name is not served here."""
+class UnknownJob(ElasticError):
+    """The server has no job of that name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name = name[:100]
         self.known = tuple(known)
-        super().__init__(f"there is no job {self.name!r} here. Use one of {', '.join(self.known)}.")
+        super().__init__(f"this server has no job {self.name!r}. Use one of {', '.join(self.known)}.")
 
 
 class UnknownMigration(ElasticError):
-    """No migration of that number is known."""
+    """The server has no migration of that number."""
 
     def __init__(self, number: int, known: Iterable[int]) -> None:
         self.number = number
         self.known = tuple(known)
-        there = f"the known ones are {min(self.known)} to {max(self.known)}" if self.known else "there was none yet"
-        super().__init__(f"there is no migration {number}: {there}. Look at the journal for older ones.")
+        range_text = f"it has {min(self.known)} to {max(self.known)}" if self.known else "it has seen none yet"
+        super().__init__(f"this server has no migration {number}: {range_text}. Look at the journal for older ones.")
 
 
 class MigrationOver(ElasticError):
-    """A migration that has ended can neither be paused, resumed nor cancelled."""
+    """A migration that has ended cannot be paused, resumed or cancelled."""
 
     def __init__(self, number: int, outcome: str) -> None:
         self.number = number
         self.outcome = outcome
-        super().__init__(f"migration {number} is over ({outcome}): nothing of it can be changed. Ask for a new one.")
+        super().__init__(f"migration {number} has ended ({outcome}) and cannot be changed. Ask for a new one.")
 
 
 class TooManyListeners(ElasticError):
-    """All event streams are taken."""
+    """All event streams are in use."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        super().__init__(f"{most} clients listen already. Close one of them, or ask for the snapshot instead.")
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"all {limit} event streams are in use. Close one of them, or read the snapshot instead.")

@@ -1,251 +1,179 @@
-"""What Prometheus is told: one table of metrics, read from the newest snapshot, so that a scrape costs the job nothing.
+"""Metrics for Prometheus. A scrape reads the newest snapshots, so it costs the jobs nothing.
 
-The table in docs/operations.md is drawn from `METRICS`; a test compares the two.
+The table in docs/operations.md lists `METRICS`; a test compares the two.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import Metric as MetricFamily
+from prometheus_client.exposition import choose_encoder
 
 from elastic.api.outputs import Migration, Snapshot, SnapshotNode
+from elastic.api.responses import BATCH_POLL_SECONDS
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+if TYPE_CHECKING:
+    from elastic.api.watcher import Watcher
+
 OUTCOMES = ("done", "cancelled", "failed")
+JOB_LABEL = "job_name"  # Prometheus uses the label `job` itself
 
-Labels = Mapping[str, str]
-Sample = tuple[Labels, float | None]
+# The apply lag is measured every 50 ms, so finer buckets would not differ.
+_BUCKETS = (BATCH_POLL_SECONDS, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
-
-@dataclass(frozen=True)
-class Scraped:
-    """One job at a scrape."""
-
-    snapshot: Snapshot
-    outcomes: Mapping[str, int]  # of the migrations that ended
+# Values of the labels besides the job's name, and the value; None leaves the sample out.
+Sample = tuple[tuple[str, ...], float | None]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A name with its unit in it, as Prometheus wants it, and how it is read. A value of None is not told."""
+    """A gauge or counter, and how to read its samples from a watcher and its newest snapshot."""
 
     name: str
     kind: str  # gauge or counter
-    unit: str
-    help: str
-    read: Callable[[Scraped], Iterable[Sample]]
+    description: str
+    read: Callable[["Watcher", Snapshot], Iterable[Sample]]
+    labels: tuple[str, ...] = ()  # besides the job's name
 
 
-def _job(read: Callable[[Snapshot], float | None]) -> Callable[[Scraped], Iterable[Sample]]:
-    return lambda scraped: [({}, read(scraped.snapshot))]
+def _job(name: str, description: str, read: Callable[[Snapshot], float | None], kind: str = "gauge") -> Metric:
+    return Metric(name, kind, description, lambda _, snapshot: [((), read(snapshot))])
 
 
-def _nodes(read: Callable[[SnapshotNode], float | None]) -> Callable[[Scraped], Iterable[Sample]]:
-    return lambda scraped: [({"node": node.name}, read(node)) for node in scraped.snapshot.nodes]
+def _node(name: str, description: str, read: Callable[[SnapshotNode], float | None]) -> Metric:
+    def samples(_: "Watcher", snapshot: Snapshot) -> Iterator[Sample]:
+        return (((node.name,), read(node)) for node in snapshot.nodes)
+
+    return Metric(name, "gauge", description, samples, labels=("node",))
 
 
-def _migration(read: Callable[[Migration], float | None]) -> Callable[[Scraped], Iterable[Sample]]:
-    """Of the one under way; nothing if there is none."""
+def _migration(name: str, description: str, read: Callable[[Migration], float | None]) -> Metric:
+    def samples(_: "Watcher", snapshot: Snapshot) -> Iterator[Sample]:
+        if snapshot.migration is not None and not snapshot.migration.is_over:
+            yield (), read(snapshot.migration)
 
-    def samples(scraped: Scraped) -> Iterator[Sample]:
-        migration = scraped.snapshot.migration
-        if migration is not None and not migration.is_over:
-            yield {}, read(migration)
-
-    return samples
+    return Metric(name, "gauge", description, samples)
 
 
-def _outcomes(scraped: Scraped) -> Iterator[Sample]:
-    return (({"outcome": outcome}, scraped.outcomes.get(outcome, 0)) for outcome in OUTCOMES)
+def _outcomes(watcher: "Watcher", _: Snapshot) -> Iterator[Sample]:
+    counts = watcher.tracker.count_outcomes()
+    return (((outcome,), counts.get(outcome, 0)) for outcome in OUTCOMES)
 
 
-def _is_moving(snapshot: Snapshot) -> float:
-    return float(snapshot.migration is not None and not snapshot.migration.is_over)
+def _is_migrating(snapshot: Snapshot) -> bool:
+    return snapshot.migration is not None and not snapshot.migration.is_over
 
 
-def _seconds(milliseconds: float | None) -> float | None:
+def _to_seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
 METRICS: Sequence[Metric] = (
-    Metric("elastic_job_up", "gauge", "0 or 1", "whether the job is running", _job(lambda s: s.state == "running")),
-    Metric("elastic_rows_total", "counter", "rows", "rows taken in, in this life of the job", _job(lambda s: s.rows)),
-    Metric("elastic_last_batch", "gauge", "batch id", "newest batch that counts", _job(lambda s: s.last_batch)),
-    Metric(
-        "elastic_published_batch",
-        "gauge",
-        "batch id",
-        "newest batch whose results are visible",
-        _job(lambda s: s.published_batch),
-    ),
-    Metric(
-        "elastic_saved_batch",
-        "gauge",
-        "batch id",
-        "newest batch that all saved states include",
-        _job(lambda s: s.saved_batch),
-    ),
-    Metric("elastic_batches_ahead", "gauge", "batches", "committed and not applied", _job(lambda s: s.batches_ahead)),
-    Metric(
+    _job("elastic_job_up", "Whether the job is running (0 or 1).", lambda s: s.state == "running"),
+    _job("elastic_rows_total", "Rows ingested since the job started.", lambda s: s.rows, "counter"),
+    _job("elastic_last_batch", "Id of the newest committed batch.", lambda s: s.last_batch),
+    _job("elastic_published_batch", "Id of the newest batch with published results.", lambda s: s.published_batch),
+    _job("elastic_saved_batch", "Id of the newest batch that every saved state includes.", lambda s: s.saved_batch),
+    _job("elastic_batches_ahead", "Batches committed and not applied yet.", lambda s: s.pending_batches),
+    _job(
         "elastic_batches_allowed",
-        "gauge",
-        "batches",
-        "with so many ahead the source has to wait",
-        _job(lambda s: s.batches_allowed),
+        "Pending-batch limit; at it the source is throttled.",
+        lambda s: s.max_pending_batches,
     ),
-    Metric(
+    _job(
         "elastic_trigger_seconds",
-        "gauge",
-        "seconds",
-        "how long Spark's newest trigger took; missing while nothing is new",
-        _job(lambda s: _seconds(s.response.trigger_ms)),
+        "Duration of Spark's newest trigger; absent if there was none since the last snapshot.",
+        lambda s: _to_seconds(s.response.trigger_ms),
     ),
-    Metric(
+    _job(
         "elastic_apply_lag_seconds",
-        "gauge",
-        "seconds",
-        "longest time from commit to results in the last half second; missing while nothing is applied",
-        _job(lambda s: _seconds(s.response.apply_lag_ms)),
+        "Longest time from commit to publication in the last half second; absent without pending batches.",
+        lambda s: _to_seconds(s.response.apply_lag_ms),
     ),
-    Metric(
-        "elastic_sink_failed",
-        "gauge",
-        "0 or 1",
-        "whether results no longer reach the sink",
-        _job(lambda s: s.sink_error is not None),
+    _job("elastic_sink_failed", "Whether the sink has failed (0 or 1).", lambda s: s.sink_error is not None),
+    _job(
+        "elastic_problems", "Number of problems of a running job; `GET /health` lists them.", lambda s: len(s.problems)
     ),
-    Metric(
-        "elastic_problems",
-        "gauge",
-        "problems",
-        "what is wrong with a job that runs nevertheless; `GET /health` says what",
-        _job(lambda s: len(s.problems)),
-    ),
-    Metric("elastic_epoch", "gauge", "number", "version of the assignment", _job(lambda s: s.epoch)),
-    Metric("elastic_nodes", "gauge", "nodes", "nodes that own tasks", _job(lambda s: len(set(s.owners)))),
-    Metric(
-        "elastic_node_losses_total", "counter", "nodes", "nodes lost in this life of the job", _job(lambda s: s.losses)
-    ),
-    Metric(
-        "elastic_node_recoveries_total",
-        "counter",
-        "nodes",
-        "nodes that came back in this life of the job",
-        _job(lambda s: s.recoveries),
-    ),
-    Metric("elastic_node_up", "gauge", "0 or 1", "whether the node serves", _nodes(lambda n: n.serving)),
-    Metric("elastic_node_tasks", "gauge", "tasks", "tasks that the node owns", _nodes(lambda n: n.tasks)),
-    Metric(
+    _job("elastic_epoch", "Version of the assignment.", lambda s: s.epoch),
+    _job("elastic_nodes", "Nodes that own tasks.", lambda s: len(set(s.owners))),
+    _job("elastic_node_losses_total", "Nodes lost since the job started.", lambda s: s.losses, "counter"),
+    _job("elastic_node_recoveries_total", "Nodes recovered since the job started.", lambda s: s.recoveries, "counter"),
+    _node("elastic_node_up", "Whether the node is serving (0 or 1).", lambda n: n.serving),
+    _node("elastic_node_tasks", "Tasks that the node owns.", lambda n: n.tasks),
+    _node(
         "elastic_node_utilisation_ratio",
-        "gauge",
-        "0 to 1",
-        "share of the last 10 seconds in which the node worked",
-        _nodes(lambda n: n.utilisation),
+        "Fraction of the last 10 seconds in which the node was busy.",
+        lambda n: n.utilisation,
     ),
-    Metric(
-        "elastic_node_work_seconds",
-        "gauge",
-        "seconds",
-        "work of the node's tasks in the last minute",
-        _nodes(lambda n: n.work),
-    ),
-    Metric(
-        "elastic_node_work_cap_seconds",
-        "gauge",
-        "seconds",
-        "the most work a node may carry",
-        _job(lambda s: s.cap),
-    ),
-    Metric("elastic_node_state_bytes", "gauge", "bytes", "state of the node's tasks", _nodes(lambda n: n.state_bytes)),
-    Metric(
-        "elastic_node_staged_bytes",
-        "gauge",
-        "bytes",
-        "rows that were brought to the node and are not applied",
-        _nodes(lambda n: n.staged_bytes),
-    ),
-    Metric(
-        "elastic_node_waiting_steps",
-        "gauge",
-        "steps",
-        "committed steps that the node has not taken",
-        _nodes(lambda n: n.waiting_steps),
-    ),
-    Metric(
+    _node("elastic_node_work_seconds", "Processing time of the node's tasks in the last minute.", lambda n: n.work),
+    _job("elastic_node_work_cap_seconds", "Maximum work per node of a balanced assignment.", lambda s: s.cap),
+    _node("elastic_node_state_bytes", "State size of the node's tasks.", lambda n: n.state_bytes),
+    _node("elastic_node_staged_bytes", "Rows staged on the node and not applied yet.", lambda n: n.staged_bytes),
+    _node("elastic_node_waiting_steps", "Committed steps that the node has not applied.", lambda n: n.pending_steps),
+    _node(
         "elastic_node_step_seconds",
-        "gauge",
-        "seconds",
-        "how long the step that the node is taking has been running; 0 between two steps",
-        _nodes(lambda n: 0.0 if n.step is None else n.step.seconds),
+        "Running time of the node's current step; 0 between steps.",
+        lambda n: 0.0 if n.step is None else n.step.seconds,
     ),
-    Metric(
+    _node(
         "elastic_node_step_overdue",
-        "gauge",
-        "0 or 1",
-        "whether that is far longer than usual",
-        _nodes(lambda n: n.step is not None and n.step.overdue),
+        "Whether the current step takes far longer than usual (0 or 1).",
+        lambda n: n.step is not None and n.step.overdue,
     ),
+    _node("elastic_node_loading_units", "Units whose state the node is loading.", lambda n: n.loading),
+    _job("elastic_migration_running", "Whether a migration is in progress (0 or 1).", _is_migrating),
     Metric(
-        "elastic_node_loading_units",
-        "gauge",
-        "units",
-        "units whose state is on its way to the node",
-        _nodes(lambda n: n.loading),
+        "elastic_migrations_total", "counter", "Migrations ended since the server started.", _outcomes, ("outcome",)
     ),
-    Metric("elastic_migration_running", "gauge", "0 or 1", "whether a migration is under way", _job(_is_moving)),
-    Metric("elastic_migrations_total", "counter", "migrations", "those that ended since the server started", _outcomes),
-    Metric(
-        "elastic_migration_tasks",
-        "gauge",
-        "tasks",
-        "tasks that the migration under way moves",
-        _migration(lambda m: m.progress.tasks),
+    _migration("elastic_migration_tasks", "Tasks that the current migration moves.", lambda m: m.progress.tasks),
+    _migration(
+        "elastic_migration_tasks_done", "Tasks that the current migration has moved.", lambda m: m.progress.tasks_done
     ),
-    Metric(
-        "elastic_migration_tasks_done",
-        "gauge",
-        "tasks",
-        "those that have arrived",
-        _migration(lambda m: m.progress.tasks_done),
+    _migration("elastic_migration_bytes", "State that the current migration moves.", lambda m: m.progress.bytes),
+    _migration(
+        "elastic_migration_bytes_done", "State that the current migration has moved.", lambda m: m.progress.bytes_done
     ),
-    Metric(
-        "elastic_migration_bytes",
-        "gauge",
-        "bytes",
-        "state that the migration under way moves",
-        _migration(lambda m: m.progress.bytes),
-    ),
-    Metric(
-        "elastic_migration_bytes_done",
-        "gauge",
-        "bytes",
-        "state that has arrived",
-        _migration(lambda m: m.progress.bytes_done),
-    ),
-    Metric(
-        "elastic_migration_seconds",
-        "gauge",
-        "seconds",
-        "how long the migration under way has taken",
-        _migration(lambda m: m.progress.seconds),
-    ),
+    _migration("elastic_migration_seconds", "Running time of the current migration.", lambda m: m.progress.seconds),
 )
 
 
-def exposition(jobs: Sequence[Scraped]) -> str:
-    """In Prometheus' text format, version 0.0.4."""
-    lines: list[str] = []
-    for metric in METRICS:
-        lines += [f"# HELP {metric.name} {metric.help} ({metric.unit})", f"# TYPE {metric.name} {metric.kind}"]
-        for scraped in jobs:
-            for labels, value in metric.read(scraped):
-                if value is not None:
-                    named = {"job_name": scraped.snapshot.job, **labels}  # Prometheus has a label job of its own
-                    lines.append(f"{metric.name}{{{_rendered(named)}}} {float(value)!r}")
-    return "\n".join(lines) + "\n"
+def create_response_histogram() -> Histogram:
+    """Return a histogram of response times by job, in no registry; every published batch is observed once."""
+    description = "Time from the commit of a batch until its results are published."
+    return Histogram("elastic_response_seconds", description, [JOB_LABEL], buckets=_BUCKETS, registry=None)
 
 
-def _rendered(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+def format_metrics(watchers: Sequence["Watcher"], response_times: Histogram, accept: str) -> tuple[bytes, str]:
+    """Return the metrics in the format that an Accept header asks for, and their content type."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_JobCollector(watchers, response_times))
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # prometheus_client fails on a version that is no number
+        encode, content_type = choose_encoder("")
+    return encode(registry), content_type
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+class _JobCollector:
+    """Collects the metrics of all jobs for one scrape."""
+
+    def __init__(self, watchers: Sequence["Watcher"], response_times: Histogram) -> None:
+        self._snapshots = [(watcher, watcher.snapshot()) for watcher in watchers]
+        self._response_times = response_times
+
+    def collect(self) -> Iterator[MetricFamily]:
+        for metric in METRICS:
+            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family = kind(metric.name, metric.description, labels=[JOB_LABEL, *metric.labels])
+            for watcher, snapshot in self._snapshots:
+                for labels, value in metric.read(watcher, snapshot):
+                    if value is not None:
+                        family.add_metric([snapshot.job, *labels], float(value))
+            yield family
+        for histogram in self._response_times.collect():
+            # The text format would show creation times as a gauge of their own.
+            histogram.samples = [sample for sample in histogram.samples if not sample.name.endswith("_created")]
+            yield histogram

@@ -1,4 +1,4 @@
-"""What the API tells: the shapes of its answers, as its description shows them. Sizes are bytes, times as named."""
+"""The shapes of the API's responses, as its description shows them. Sizes are in bytes; names of times have units."""
 
 from typing import Any
 
@@ -18,47 +18,50 @@ class JobSummary(BaseModel):
     """A job and its operators."""
 
     name: str
-    state: str = Field(description="running, failed or stopped")
+    state: str = Field(description="One of running, failed and stopped.")
     tasks: int
     nodes: int
     operators: list[Operator]
 
 
 class Unit(BaseModel):
-    """One unit of state: what its node counted since it came."""
+    """One unit of state, with the counters of its node since the unit was installed there."""
 
-    slot: int
+    stage: int
+    task: int
     rows: int
     seconds: float
     state_bytes: int
 
 
 class Step(BaseModel):
-    """A step that a node is taking now."""
+    """The step that a node is applying."""
 
     batch: int
     round: int
-    tasks: list[int] = Field(description="the tasks that it is working on")
-    seconds: float = Field(description="how long it has been running")
-    overdue: bool = Field(description="for more than 30 s, and ten times as long as the longest of the latest hundred")
+    tasks: list[int] = Field(description="Tasks that the step is applied to.")
+    seconds: float = Field(description="Running time of the step.")
+    overdue: bool = Field(
+        description="Whether it takes more than 30 s and ten times as long as the longest of the last 100 steps."
+    )
 
 
 class Node(BaseModel):
-    """One node as it said of itself last; without an address it is starting."""
+    """One node as of its last heartbeat; a node without an address is starting."""
 
     name: str
     serving: bool
     address: str
     pid: int
-    loading: int = Field(description="units whose state is on its way")
-    waiting_steps: int = Field(description="committed steps that it has not taken")
+    loading: int = Field(description="Units whose state the node is loading.")
+    pending_steps: int = Field(description="Committed steps that the node has not applied.")
     staged_bytes: int
     units: list[Unit]
-    step: Step | None = Field(description="the step that it is taking; null between two steps")
+    step: Step | None = Field(description="The current step; null between steps.")
 
 
 class Recovery(BaseModel):
-    """A node that was lost and came back."""
+    """A node that was lost and has recovered."""
 
     node: str
     reason: str
@@ -68,7 +71,7 @@ class Recovery(BaseModel):
 
 
 class Status(BaseModel):
-    """A job at one moment. Batches up to last_batch count, up to published_batch their results are visible."""
+    """A job at one moment. Batches up to last_batch are committed, those up to published_batch are published."""
 
     name: str
     state: str
@@ -76,44 +79,44 @@ class Status(BaseModel):
     last_batch: int
     published_batch: int
     saved_batch: int
-    batches_ahead: int
+    pending_batches: int
     rows: int
     losses: int
     recoveries: list[Recovery]
     nodes: list[Node]
-    sink_error: str | None = Field(description="why results no longer reach the sink")
-    problems: list[str] = Field(description="what is wrong with a job that runs nevertheless")
+    sink_error: str | None = Field(description="Why the sink failed; null while it works.")
+    problems: list[str] = Field(description="Problems of a running job.")
 
 
-class NodeRuns(BaseModel):
-    """Runs [start, stop) of tasks."""
+class NodeTasks(BaseModel):
+    """A node and its tasks, as runs [start, stop)."""
 
     name: str
     runs: list[tuple[int, int]]
 
 
 class Assignment(BaseModel):
-    """Which node owns which tasks, as committed last."""
+    """The committed assignment of tasks to nodes."""
 
     kind: str
     tasks: int
-    nodes: list[NodeRuns]
+    nodes: list[NodeTasks]
 
 
 class Load(BaseModel):
-    """How busy the nodes were, and how much waits for them."""
+    """Utilisation of the nodes and pending work."""
 
     seconds: float
     utilisation: dict[str, float]
     mean_utilisation: float
-    waiting_steps: dict[str, int]
-    batches_ahead: float
-    batches_allowed: int
+    pending_steps: dict[str, int]
+    pending_batches: float
+    max_pending_batches: int
     queue_growth: float
 
 
 class Workload(BaseModel):
-    """Work (seconds of the last minute) and state (bytes) of every task: what plans are made from."""
+    """Work (seconds in the last minute) and state (bytes) of every task, the input of a plan."""
 
     work: list[float]
     state: list[float]
@@ -129,7 +132,7 @@ class Move(BaseModel):
 
 
 class Plan(BaseModel):
-    """What moves where, what it costs, how balanced the result is, and why."""
+    """The moves of a migration, their cost, and the balance that they lead to."""
 
     strategy: str
     current: Assignment
@@ -137,10 +140,10 @@ class Plan(BaseModel):
     joining: list[str]
     leaving: list[str]
     moves: list[Move]
-    cost: float = Field(description="bytes of state that travel")
+    cost: float = Field(description="Bytes of state to move.")
     cost_share: float
     total_state: float
-    loads: list[float] = Field(description="work of the target's nodes, in their order")
+    loads: list[float] = Field(description="Work of the target's nodes, in their order.")
     heaviest: dict[str, Any]
     tau: float
     cap: float
@@ -148,11 +151,11 @@ class Plan(BaseModel):
     relaxed: bool
     reason: str
     future_cost: float | None
-    note: str = Field(description="an assumption about the workload, such as equal work; empty without one")
+    note: str = Field(description="An assumption about the workload, such as equal work; empty without one.")
 
 
 class Candidate(BaseModel):
-    """One strategy's plan, or why it has none."""
+    """The plan of one strategy, or the problem that prevented it."""
 
     strategy: str
     plan: Plan | None = None
@@ -161,13 +164,13 @@ class Candidate(BaseModel):
 
 
 class Comparison(BaseModel):
-    """Several strategies side by side; nothing was changed."""
+    """Plans of several strategies."""
 
     plans: list[Candidate]
 
 
 class Progress(BaseModel):
-    """How far a migration is; seconds_left is an estimate, null before the first task arrives and during a pause."""
+    """Progress of a migration; seconds_left is an estimate, null before the first move and during a pause."""
 
     phase: str
     tasks_done: int
@@ -178,18 +181,20 @@ class Progress(BaseModel):
     direct_bytes: int
     seconds: float
     seconds_left: float | None
-    waiting_for: list[str] = Field(description="which nodes have to do what before it can go on, and what they do now")
-    overdue: bool = Field(description="whether one of these nodes takes a step far longer than usual")
+    waiting_for: list[str] = Field(
+        description="What the migration waits for: which node has to do what, and what it does now."
+    )
+    overdue: bool = Field(description="Whether one of these nodes has an overdue step.")
 
 
-class MovingTask(Move):
-    """A move of a migration and how far it is: waiting, moving, moved or left out."""
+class MigrationMove(Move):
+    """A move of a migration and its state."""
 
-    state: str
+    state: str = Field(description="One of waiting, moving, moved and skipped.")
 
 
 class Migration(BaseModel):
-    """A migration that the API has seen, under way or over."""
+    """A migration since the server started, in progress or over."""
 
     number: int
     mode: str
@@ -203,40 +208,40 @@ class Migration(BaseModel):
     is_paused: bool
     error: str | None
     progress: Progress
-    moves: list[MovingTask]
+    moves: list[MigrationMove]
 
 
 class Migrations(BaseModel):
-    """Newest first; older ones are in the journal."""
+    """Migrations, newest first; older ones are in the journal."""
 
     migrations: list[Migration]
 
 
 class Story(BaseModel):
-    """What happened in a migration, in order: what was heard, and what was decided."""
+    """Events and decisions of a migration, in order."""
 
     total: int
     lines: list[str]
 
 
 class JournalPage(BaseModel):
-    """Records of the journal, newest first, each with its number."""
+    """Records of the journal with their numbers, newest first."""
 
     total: int
     records: list[dict[str, Any]]
-    before: int | None = Field(description="ask with before= this for older ones; null if there are none")
+    before: int | None = Field(description="Value of the parameter before for the next page; null on the last page.")
 
 
 class Health(BaseModel):
-    """Whether all jobs are well."""
+    """Health of all jobs."""
 
-    status: str = Field(description="ok, degraded or failing")
-    jobs: dict[str, str] = Field(description="of each job: running, degraded, failed, stopped or unknown")
-    problems: dict[str, list[str]] = Field(description="of each job that is degraded: what is wrong")
+    status: str = Field(description="One of ok, degraded and failing.")
+    jobs: dict[str, str] = Field(description="State by job: running, degraded, failed, stopped or unknown.")
+    problems: dict[str, list[str]] = Field(description="Problems by job, for degraded jobs.")
 
 
 class Response(BaseModel):
-    """How long batches took around one moment, in milliseconds; see docs/api.md for what is measured how."""
+    """Response times at one moment, in milliseconds; docs/api.md says how they are measured."""
 
     id: int
     at_ms: int
@@ -246,19 +251,19 @@ class Response(BaseModel):
 
 
 class Responses(BaseModel):
-    """The newest response times, oldest first."""
+    """Response times, oldest first."""
 
     responses: list[Response]
 
 
 class SnapshotNode(BaseModel):
-    """A node in few numbers; those of its tasks are added up."""
+    """A node, with totals over its tasks."""
 
     name: str
     serving: bool
     tasks: int
     loading: int
-    waiting_steps: int
+    pending_steps: int
     staged_bytes: int
     utilisation: float | None
     work: float
@@ -267,7 +272,7 @@ class SnapshotNode(BaseModel):
 
 
 class Mark(BaseModel):
-    """Something that the page marks in its charts: a node was lost."""
+    """An event that the page marks in its chart, such as a lost node."""
 
     at_ms: int
     kind: str
@@ -275,7 +280,7 @@ class Mark(BaseModel):
 
 
 class Decision(BaseModel):
-    """What the autoscaler makes of the load."""
+    """The newest decision of the autoscaler."""
 
     policy: str
     target: int
@@ -283,7 +288,7 @@ class Decision(BaseModel):
 
 
 class Snapshot(BaseModel):
-    """All that the page shows, made twice a second for all clients alike."""
+    """All data of the page, taken twice a second for all clients."""
 
     id: int
     at_ms: int
@@ -293,17 +298,17 @@ class Snapshot(BaseModel):
     last_batch: int
     published_batch: int
     saved_batch: int
-    batches_ahead: int
-    batches_allowed: int
+    pending_batches: int
+    max_pending_batches: int
     rows: int
     rows_per_second: float
     losses: int
     recoveries: int
     nodes: list[SnapshotNode]
-    owners: list[str] = Field(description="the owner of every task")
-    work: list[float] = Field(description="of every task: seconds of the last minute")
-    state_bytes: list[float] = Field(description="of every task")
-    cap: float = Field(description="the most work a node may carry with tau = 0.2, or as the migration under way says")
+    owners: list[str] = Field(description="Owner of every task.")
+    work: list[float] = Field(description="Work of every task: seconds in the last minute.")
+    state_bytes: list[float] = Field(description="State size of every task.")
+    cap: float = Field(description="Maximum work per node at the default tau, or of the plan in progress.")
     migration: Migration | None
     marks: list[Mark]
     response: Response

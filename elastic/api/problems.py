@@ -1,4 +1,4 @@
-"""Errors as answers: one table of statuses, one shape (RFC 9457), and what to do in every one of them."""
+"""Errors as HTTP responses: one table of statuses, and one shape (RFC 9457) whose detail ends with what to do."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from elastic.errors import (
     ElasticError,
     InvalidRequest,
     JobStopped,
-    MigrationRunning,
+    MigrationInProgress,
     StateUnavailable,
     TooFewSlots,
 )
@@ -26,22 +26,22 @@ from storage.errors import InvalidStorageInput, StorageError
 
 _log = logging.getLogger(__name__)
 
-# The first entry that an error is an instance of counts; what is not here is nobody's intention, and a 500.
+# The first entry that an error is an instance of applies; an error that is not listed is a bug, and a 500.
 STATUSES: Mapping[type[Exception], HTTPStatus] = {
-    api.NotAllowed: HTTPStatus.UNAUTHORIZED,
-    api.ForeignPage: HTTPStatus.FORBIDDEN,
-    api.NotServed: HTTPStatus.NOT_FOUND,
+    api.Unauthorized: HTTPStatus.UNAUTHORIZED,
+    api.CrossSiteRequest: HTTPStatus.FORBIDDEN,
+    api.UnknownJob: HTTPStatus.NOT_FOUND,
     api.UnknownMigration: HTTPStatus.NOT_FOUND,
     api.MigrationOver: HTTPStatus.CONFLICT,
-    MigrationRunning: HTTPStatus.CONFLICT,
+    MigrationInProgress: HTTPStatus.CONFLICT,
     JobStopped: HTTPStatus.CONFLICT,
-    api.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    api.ForeignHost: HTTPStatus.MISDIRECTED_REQUEST,
+    api.RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    api.HostNotAllowed: HTTPStatus.MISDIRECTED_REQUEST,
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooFewSlots: HTTPStatus.UNPROCESSABLE_ENTITY,
-    MigrationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # the planner's: what it refuses was asked for
+    MigrationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # the planner refuses what was requested
     MdpError: HTTPStatus.UNPROCESSABLE_ENTITY,
-    InvalidStorageInput: HTTPStatus.UNPROCESSABLE_ENTITY,  # the name of a table that no store could hold
+    InvalidStorageInput: HTTPStatus.UNPROCESSABLE_ENTITY,  # an invalid name of a value table
     StateUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     api.TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageError: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -55,87 +55,87 @@ _HEADERS: Mapping[HTTPStatus, Mapping[str, str]] = {
 
 
 class Problem(BaseModel):
-    """Why a request was refused; `type` names the error, `detail` ends with what to do."""
+    """Why a request was refused. `type` names the error; `detail` ends with what to do."""
 
-    type: str = Field(examples=["urn:elastic:MigrationRunning"])
+    type: str = Field(examples=["urn:elastic:MigrationInProgress"])
     title: str
     status: int
     detail: str
-    facts: dict[str, Any] = Field(default_factory=dict, description="the error's numbers and names")
+    facts: dict[str, Any] = Field(default_factory=dict, description="Attributes of the error.")
 
     @classmethod
-    def of(cls, error: Exception) -> "Problem":
-        status = status_of(error)
+    def from_error(cls, error: Exception) -> "Problem":
+        status = find_status(error)
         return cls(
             type=f"urn:elastic:{type(error).__name__}",
             title=status.phrase,
             status=status,
             detail=str(error),
-            facts={name: value for name, value in vars(error).items() if _plain(value)},
+            facts={name: value for name, value in vars(error).items() if _is_plain(value)},
         )
 
 
-def status_of(error: Exception) -> HTTPStatus:
-    found = (status for kind, status in STATUSES.items() if isinstance(error, kind))
-    return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
+def find_status(error: Exception) -> HTTPStatus:
+    matching = (status for kind, status in STATUSES.items() if isinstance(error, kind))
+    return next(matching, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def answer(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def to_response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     status = HTTPStatus(problem.status)
-    known = {**_HEADERS.get(status, {}), **(headers or {})}
-    return JSONResponse(problem.model_dump(), status, known, _MEDIA_TYPE)
+    all_headers = {**_HEADERS.get(status, {}), **(headers or {})}
+    return JSONResponse(problem.model_dump(), status, all_headers, _MEDIA_TYPE)
 
 
-def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For the OpenAPI description of a route: which problems it may answer with."""
+def describe(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of the problems that a route may respond with."""
     content = {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
-def install(app: FastAPI) -> None:
-    """Let every error of the engine, of the checks at the door and of the framework be answered in one shape."""
+def install_handlers(app: FastAPI) -> None:
+    """Turn every error of the engine, of validation and of the framework into a problem."""
     for kind in STATUSES:
-        app.add_exception_handler(kind, _intended)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _framework)
-    app.add_exception_handler(Exception, _unexpected)
+        app.add_exception_handler(kind, _handle_known)
+    app.add_exception_handler(RequestValidationError, _handle_invalid)
+    app.add_exception_handler(HTTPException, _handle_framework)
+    app.add_exception_handler(Exception, _handle_unexpected)
 
 
-async def _intended(_: Request, error: Exception) -> JSONResponse:
-    return answer(Problem.of(error))
+async def _handle_known(_: Request, error: Exception) -> JSONResponse:
+    return to_response(Problem.from_error(error))
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _handle_invalid(_: Request, error: Exception) -> JSONResponse:
     found: Sequence[Any] = error.errors() if isinstance(error, RequestValidationError) else ()
-    told = [{"where": ".".join(map(str, one["loc"])), "why": str(one["msg"])} for one in found]
-    said = "; ".join(f"{one['where']}: {one['why']}" for one in told)
+    errors = [{"location": ".".join(map(str, one["loc"])), "message": str(one["msg"])} for one in found]
+    text = "; ".join(f"{one['location']}: {one['message']}" for one in errors)
     status = HTTPStatus.UNPROCESSABLE_ENTITY
-    return answer(
+    return to_response(
         Problem(
             type="urn:elastic:InvalidInput",
             title=status.phrase,
             status=status,
-            detail=f"the request does not fit: {said}. Give what /api/v1/openapi.json describes.",
-            facts={"errors": told},
+            detail=f"the request is invalid: {text}. Give what /api/v1/openapi.json describes.",
+            facts={"errors": errors},
         )
     )
 
 
-async def _framework(request: Request, error: Exception) -> JSONResponse:
+async def _handle_framework(request: Request, error: Exception) -> JSONResponse:
     status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
     headers = error.headers if isinstance(error, HTTPException) else None
     detail = f"{request.method} {request.url.path[:200]}: {status.phrase}. Use what /api/v1/openapi.json describes."
-    return answer(Problem(type="about:blank", title=status.phrase, status=status, detail=detail), headers)
+    return to_response(Problem(type="about:blank", title=status.phrase, status=status, detail=detail), headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+async def _handle_unexpected(request: Request, error: Exception) -> JSONResponse:
     _log.error("%s %s failed: %s", request.method, request.url.path, error, exc_info=error)
     status = HTTPStatus.INTERNAL_SERVER_ERROR
-    detail = "something went wrong that nobody expected. Look at the log of the driver."
-    return answer(Problem(type="about:blank", title=status.phrase, status=status, detail=detail))
+    detail = "the server failed unexpectedly. Look at the log of the driver."
+    return to_response(Problem(type="about:blank", title=status.phrase, status=status, detail=detail))
 
 
-def _plain(value: object) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, tuple | list):
-        return all(_plain(one) for one in value)
+        return all(_is_plain(one) for one in value)
     return value is None or isinstance(value, str | int | float | bool)

@@ -1,4 +1,4 @@
-"""The engine's values as the documents that the API tells."""
+"""Conversion of the engine's values into the API's responses."""
 
 import re
 from collections.abc import Set
@@ -7,12 +7,12 @@ from dataclasses import asdict
 import elastic.control as control
 import migration as planning
 from elastic.api import outputs
-from elastic.api.port import ServedJob
-from elastic.api.seen import SeenMigration
-from elastic.runtime.status import JobStatus, NodeStatus, StepStatus
+from elastic.api.migrations import TrackedMigration
+from elastic.api.served_job import ServedJob
+from elastic.job.status import JobStatus, NodeStatus, StepStatus
 
 
-def job_summary(job: ServedJob) -> outputs.JobSummary:
+def render_summary(job: ServedJob) -> outputs.JobSummary:
     operators = [outputs.Operator(name=stage.name, key=list(stage.key)) for stage in job.pipeline.stages]
     return outputs.JobSummary(
         name=job.name,
@@ -23,81 +23,81 @@ def job_summary(job: ServedJob) -> outputs.JobSummary:
     )
 
 
-def status(found: JobStatus) -> outputs.Status:
-    """Without heavy keys: they are the user's data, and reading needs no token."""
-    nodes = [_node(node) for node in sorted(found.nodes, key=lambda node: name_order(node.name))]
-    recoveries = [outputs.Recovery.model_validate(dict(recovery)) for recovery in found.recoveries]
-    made = ("nodes", "recoveries", "problems")
-    plain = {name: getattr(found, name) for name in outputs.Status.model_fields if name not in made}
-    return outputs.Status(nodes=nodes, recoveries=recoveries, problems=list(found.problems), **plain)
+def render_status(status: JobStatus) -> outputs.Status:
+    """Return the status without heavy keys: they are user data, and reads need no token."""
+    nodes = [_render_node(node) for node in sorted(status.nodes, key=lambda node: node_sort_key(node.name))]
+    recoveries = [outputs.Recovery.model_validate(dict(recovery)) for recovery in status.recoveries]
+    converted = ("nodes", "recoveries", "problems")
+    plain = {name: getattr(status, name) for name in outputs.Status.model_fields if name not in converted}
+    return outputs.Status(nodes=nodes, recoveries=recoveries, problems=list(status.problems), **plain)
 
 
-def name_order(name: str) -> list[tuple[int, str]]:
-    """Sort key of a node's name that puts node-2 before node-10."""
+def node_sort_key(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts node-2 before node-10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _node(node: NodeStatus) -> outputs.Node:
-    known = asdict(node)
-    known.pop("heavy_keys")
-    return outputs.Node.model_validate(known)
+def _render_node(node: NodeStatus) -> outputs.Node:
+    fields = asdict(node)
+    fields.pop("heavy_keys")
+    return outputs.Node.model_validate(fields)
 
 
-def step(running: StepStatus | None) -> outputs.Step | None:
-    return None if running is None else outputs.Step.model_validate(asdict(running))
+def render_step(step: StepStatus | None) -> outputs.Step | None:
+    return None if step is None else outputs.Step.model_validate(asdict(step))
 
 
-def assignment(owned: planning.Ownership) -> outputs.Assignment:
-    return outputs.Assignment.model_validate(owned.to_dict())
+def render_assignment(assignment: planning.Ownership) -> outputs.Assignment:
+    return outputs.Assignment.model_validate(assignment.to_dict())
 
 
-def load(measured: control.Load) -> outputs.Load:
-    return outputs.Load(mean_utilisation=measured.mean_utilisation, **measured.to_dict())
+def render_load(load: control.Load) -> outputs.Load:
+    return outputs.Load(mean_utilisation=load.mean_utilisation, **load.to_dict())
 
 
-def workload(measured: planning.Workload) -> outputs.Workload:
-    return outputs.Workload.model_validate(measured.to_dict())
+def render_workload(workload: planning.Workload) -> outputs.Workload:
+    return outputs.Workload.model_validate(workload.to_dict())
 
 
-def plan(made: planning.Plan) -> outputs.Plan:
-    return outputs.Plan.model_validate({**made.to_dict(), "joining": list(made.joining), "leaving": list(made.leaving)})
+def render_plan(plan: planning.Plan) -> outputs.Plan:
+    return outputs.Plan.model_validate({**plan.to_dict(), "joining": list(plan.joining), "leaving": list(plan.leaving)})
 
 
-def migration(seen: SeenMigration) -> outputs.Migration:
-    handle = seen.migration
+def render_migration(tracked: TrackedMigration) -> outputs.Migration:
+    migration = tracked.migration
     return outputs.Migration(
-        number=seen.number,
-        mode=handle.mode,
-        transfer=handle.transfer,
-        strategy=handle.plan.strategy,
-        nodes_before=len(handle.plan.current.nodes),
-        nodes_after=len(handle.plan.target.nodes),
-        began_ms=seen.began_ms,
-        ended_ms=seen.ended_ms,
-        is_over=handle.is_over,
-        is_paused=handle.run.is_paused and not handle.is_over,
-        error=None if handle.error is None else str(handle.error),
-        progress=outputs.Progress.model_validate(handle.progress()._asdict()),
-        moves=_moves(handle),
+        number=tracked.number,
+        mode=migration.mode,
+        transfer=migration.transfer,
+        strategy=migration.plan.strategy,
+        nodes_before=len(migration.plan.current.nodes),
+        nodes_after=len(migration.plan.target.nodes),
+        began_ms=tracked.began_ms,
+        ended_ms=tracked.ended_ms,
+        is_over=migration.is_over,
+        is_paused=migration.is_paused and not migration.is_over,
+        error=None if migration.error is None else str(migration.error),
+        progress=outputs.Progress.model_validate(migration.progress()._asdict()),
+        moves=_render_moves(migration),
     )
 
 
-def _moves(handle: control.Migration) -> list[outputs.MovingTask]:
-    """Moves of the plan, in the order of their tasks."""
-    owners = handle.run.assignment.owners
-    moving = _moving(handle)
-    told = []
-    for move in sorted(handle.plan.moves):
+def _render_moves(migration: control.Migration) -> list[outputs.MigrationMove]:
+    """Return the moves of the plan in the order of their tasks."""
+    owners = migration.assignment.owners
+    moving = _find_moving_tasks(migration)
+    moves = []
+    for move in sorted(migration.plan.moves):
         if owners[move.task] == move.target:
             state = "moved"
-        elif handle.is_over:
-            state = "left out"
+        elif migration.is_over:
+            state = "skipped"
         else:
             state = "moving" if move.task in moving else "waiting"
-        told.append(outputs.MovingTask(state=state, **move._asdict()))
-    return told
+        moves.append(outputs.MigrationMove(state=state, **move._asdict()))
+    return moves
 
 
-def _moving(handle: control.Migration) -> Set[int]:
-    """Tasks of the mini-migration under way."""
-    return {task for hand_over in handle.run.under_way for task in hand_over.tasks}
+def _find_moving_tasks(migration: control.Migration) -> Set[int]:
+    """Return the tasks of the current mini-migration."""
+    return {task for hand_over in migration.view().in_flight for task in hand_over.tasks}

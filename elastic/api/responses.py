@@ -1,60 +1,66 @@
-"""How long batches take, as far as the driver can see it from outside.
+"""Response times of batches, as the driver can measure them from outside.
 
-A batch's response time is that of its trigger (Spark asks the source, rows travel, the batch is committed: Spark's own
-figure, of the newest batch) plus its apply lag (from the commit until its results are visible). The lag is measured by
-looking at two counters, so it is as exact as the looks are frequent: `LOOK_SECONDS`.
+The response time of a batch is the duration of its trigger (Spark queries the source, senders send the rows, the
+driver commits the batch) plus its apply lag (from the commit until its results are published). Spark reports the
+trigger of its newest batch; polling two counters measures the apply lag, to `BATCH_POLL_SECONDS`.
 """
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from elastic.api.outputs import Response
 
-LOOK_SECONDS = 0.05
-KEPT = 1_200  # ten minutes at two a second
+BATCH_POLL_SECONDS = 0.05
+HISTORY_LENGTH = 1_200  # ten minutes at two a second
 
 
-class ApplyLag:
-    """The time from commit to results, batch by batch. Memory: one number for each batch ahead."""
+class ApplyLagTracker:
+    """Measures the time from commit to publication of every batch. Memory: one number per pending batch.
 
-    def __init__(self) -> None:
+    `observe` is called once for every batch that is published.
+    """
+
+    def __init__(self, observe: Callable[[float], object]) -> None:
+        self._observe = observe
         self._committed: dict[int, float] = {}
         self._newest: int | None = None
         self._longest: float | None = None
         self._lock = threading.Lock()
 
-    def look(self, at: float, last_batch: int, published_batch: int) -> None:
-        """Note which batches came and went since the last look; of those before the first look nothing is known."""
+    def update(self, at: float, last_batch: int, published_batch: int) -> None:
+        """Record the batches committed and published since the last update; those before the first are unknown."""
         with self._lock:
             if self._newest is not None:
-                arrived = range(max(self._newest, published_batch - KEPT) + 1, last_batch + 1)
-                self._committed.update(dict.fromkeys(arrived, at))
+                committed = range(max(self._newest, published_batch - HISTORY_LENGTH) + 1, last_batch + 1)
+                self._committed.update(dict.fromkeys(committed, at))
             self._newest = max(last_batch, self._newest or last_batch)
             for batch in [batch for batch in self._committed if batch <= published_batch]:
                 lag = at - self._committed.pop(batch)
                 self._longest = max(lag, self._longest or 0.0)
+                self._observe(lag)
 
-    def take(self, at: float) -> float | None:
-        """The longest lag since it was taken last, or the age of the oldest batch that still waits, if that is more."""
+    def take_longest(self, at: float) -> float | None:
+        """Return the longest lag since the last call, or the age of the oldest pending batch if that is longer."""
         with self._lock:
-            waiting = at - min(self._committed.values()) if self._committed else None
-            found = [lag for lag in (self._longest, waiting) if lag is not None]
+            pending = at - min(self._committed.values()) if self._committed else None
+            lags = [lag for lag in (self._longest, pending) if lag is not None]
             self._longest = None
-            return max(found, default=None)
+            return max(lags, default=None)
 
 
 class ResponseHistory:
-    """The newest response times, numbered by snapshot. Safe to use from many threads."""
+    """The newest response times, numbered by snapshot. Thread-safe."""
 
     def __init__(self) -> None:
-        self._kept: deque[Response] = deque(maxlen=KEPT)
+        self._responses: deque[Response] = deque(maxlen=HISTORY_LENGTH)
         self._lock = threading.Lock()
 
     def append(self, response: Response) -> None:
         with self._lock:
-            self._kept.append(response)
+            self._responses.append(response)
 
     def after(self, number: int) -> list[Response]:
-        """Those with a higher number, oldest first."""
+        """Return the responses with a higher number, oldest first."""
         with self._lock:
-            return [response for response in self._kept if response.id > number]
+            return [response for response in self._responses if response.id > number]

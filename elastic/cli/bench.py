@@ -1,4 +1,4 @@
-"""`elastic bench`: experiments, with their numbers in CSV files and their pictures beside them."""
+"""`elastic bench`: experiments that write CSV files and charts."""
 
 import json
 import time
@@ -11,21 +11,21 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from elastic.cli.known import EXPERIMENTS
-from elastic.cli.waiting import is_watched
+from elastic.cli.options import EXPERIMENTS
+from elastic.cli.terminal import is_interactive
 from mdp.errors import MdpError
 
 if TYPE_CHECKING:
-    from mdp.experiments import Outcome
+    from mdp.experiments import ExperimentResult
 
 
-class Watch:
-    """Progress on standard error: a line for every step, and at a terminal also one that keeps changing."""
+class ProgressLog:
+    """Progress on standard error: one line per step, and a spinner at a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._began = time.monotonic()
         self._console = Console(stderr=True, quiet=quiet)
-        self._spinner = Status("", console=self._console) if is_watched(quiet=quiet) else None
+        self._spinner = Status("", console=self._console) if is_interactive(quiet=quiet) else None
 
     def __enter__(self) -> Self:
         return self
@@ -33,71 +33,73 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._rest()
+        self._stop_spinner()
 
     def step(self, text: str) -> None:
-        """Also stops what keeps changing, until the next status: what is printed meanwhile is left alone."""
-        self._rest()
-        self._console.print(f"{self._clock}  {text}", markup=False, highlight=False, soft_wrap=True)
+        """Print a line, and hide the spinner until the next status, so that it does not disturb other output."""
+        self._stop_spinner()
+        self._console.print(f"{self._elapsed}  {text}", markup=False, highlight=False, soft_wrap=True)
 
     def status(self, text: str) -> None:
         if self._spinner is not None:
-            self._spinner.update(Text(f"{self._clock}  {text}"))
+            self._spinner.update(Text(f"{self._elapsed}  {text}"))
             self._spinner.start()
 
-    def _rest(self) -> None:
+    def _stop_spinner(self) -> None:
         if self._spinner is not None:
             self._spinner.stop()
 
     @property
-    def _clock(self) -> str:
+    def _elapsed(self) -> str:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         return f"{minutes:3d}:{seconds:02d}"
 
 
 @click.group("bench")
 def command() -> None:
-    """Run experiments and keep their numbers and pictures."""
+    """Run experiments and save their numbers and charts."""
 
 
 @command.command()
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of logs (timestamp, value), or one with the folder tweet_volume in it; else logs are made up.",
+    help="Folder of logs (timestamp, value), or of the folder tweet_volume; by default, generated logs.",
 )
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("build/paper003"),
     show_default=True,
-    help="Where CSV files and pictures go.",
+    help="Folder for CSV files and charts.",
 )
-@click.option("--only", "names", multiple=True, type=click.Choice(EXPERIMENTS), help="Just this; repeatable.")
-@click.option("--quick", is_flag=True, help="Everything small, in seconds: to see that it runs, not what comes out.")
-@click.option("--seed", default=0, show_default=True, help="Of workloads, matrices, sequences and made-up logs.")
+@click.option(
+    "--only", "names", multiple=True, type=click.Choice(EXPERIMENTS), help="Run this experiment only; repeatable."
+)
+@click.option("--quick", is_flag=True, help="Run small versions in seconds, as a smoke test.")
+@click.option("--seed", default=0, show_default=True, help="Seed of workloads, matrices, sequences and generated logs.")
 @click.option("--json", "as_json", is_flag=True, help="Print all rows as JSON and nothing else.")
 def paper003(data: Path | None, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
-    """Repeat the planning experiments of paper 003: figures 9 to 12 and 14, and what foresight is worth."""
-    # Imported late: they bring the compiler and charts with them.
-    from mdp.experiments import FULL, QUICK, Lab, logs_in, made_up_logs, run
+    """Reproduce the planning experiments of paper 003: figures 9 to 12 and 14, and the benefit of foresight."""
+    # Imported here because they load the compiler and matplotlib.
+    from mdp.experiments import FULL, QUICK, Lab, generate_logs, read_logs, run_experiments
 
     scale = QUICK if quick else FULL
     try:
-        with Watch(quiet=as_json) as watch:
-            logs = made_up_logs(scale.logs, scale.log_days, seed) if data is None else logs_in(data)
-            outcomes = run(
+        with ProgressLog(quiet=as_json) as watch:
+            logs = generate_logs(scale.logs, scale.log_days, seed) if data is None else read_logs(data)
+            results = run_experiments(
                 Lab(logs, scale, seed, watch),
                 output,
                 names or EXPERIMENTS,
-                on_done=lambda outcome: None if as_json else _show(outcome, watch),
+                on_done=lambda result: None if as_json else _show(result, watch),
             )
     except MdpError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps({outcome.name: outcome.to_dict() for outcome in outcomes}))
+        click.echo(json.dumps({result.name: result.to_dict() for result in results}))
 
 
-def _show(outcome: "Outcome", watch: Watch) -> None:
-    watch.step(f"{outcome.name} took {outcome.seconds:.0f} s")
-    click.echo(f"\n{outcome.title}\n\n{outcome.table}\n\n{outcome.csv}\n{outcome.picture}\n")
+def _show(result: "ExperimentResult", watch: ProgressLog) -> None:
+    watch.step(f"{result.name} took {result.seconds:.0f} s")
+    click.echo(f"\n{result.title}\n\n{result.table}\n\n{result.csv}\n{result.picture}\n")

@@ -1,4 +1,4 @@
-"""Calls to a job's API, and what becomes of its answers on the command line."""
+"""A client for a job's API, and the exit codes of its failures."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,52 +8,52 @@ import click
 from elastic.cli.connection import Connection
 from elastic.errors import MissingPackage
 
-_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
-class Refused(click.ClickException):
-    """The server said no; its sentence ends with what to do."""
+class RequestFailed(click.ClickException):
+    """The server refused a request; its message ends with what to do."""
 
     exit_code = 1
 
 
-class Unknown(Refused):
-    """It serves no such job. The code is click's for arguments that make no sense, as for a job that is not here."""
+class JobNotFound(RequestFailed):
+    """The server has no such job or migration. The exit code is click's for wrong arguments."""
 
     exit_code = 2
 
 
-class Unreachable(Refused):
-    """Nobody answered."""
+class Unreachable(RequestFailed):
+    """The server did not respond."""
 
     exit_code = 3
 
 
-class Conflict(Refused):
-    """Something else is under way."""
+class Conflict(RequestFailed):
+    """Another migration is in progress."""
 
     exit_code = 4
 
 
-class Failed(Refused):
-    """A migration that was begun failed."""
+class MigrationFailed(RequestFailed):
+    """The migration that the command started has failed."""
 
     exit_code = 5
 
 
-class Cancelled(Refused):
-    """A migration that was begun was cancelled."""
+class MigrationCancelled(RequestFailed):
+    """The migration that the command started was cancelled."""
 
     exit_code = 6
 
 
-_REFUSALS: Mapping[int, type[Refused]] = {404: Unknown, 409: Conflict}
+_ERRORS: Mapping[int, type[RequestFailed]] = {404: JobNotFound, 409: Conflict}
 
 
 class Client:
-    """One job behind one server, for as long as the command runs."""
+    """Sends requests about one job to its server, for as long as the command runs."""
 
-    def __init__(self, connection: Connection, seconds: float = _SECONDS) -> None:
+    def __init__(self, connection: Connection, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         try:
             import httpx2 as httpx
         except ModuleNotFoundError as missing:
@@ -62,27 +62,29 @@ class Client:
         self._connection = connection
         headers = {"Authorization": f"Bearer {connection.token}"} if connection.token else {}
         base = f"{connection.url.rstrip('/')}/api/v1/jobs/{connection.job}/"
-        http = httpx.Client(base_url=base, headers=headers, timeout=seconds, trust_env=False)
+        http = httpx.Client(base_url=base, headers=headers, timeout=timeout_seconds, trust_env=False)
         self._http = click.get_current_context().with_resource(http)
 
     def get(self, path: str, **query: Any) -> Any:
-        return self._answer("GET", path, params={name: value for name, value in query.items() if value is not None})
+        return self._request("GET", path, params={name: value for name, value in query.items() if value is not None})
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        return self._answer("POST", path, json=body)
+        return self._request("POST", path, json=body)
 
-    def _answer(self, method: str, path: str, **how: Any) -> Any:
+    def _request(self, method: str, path: str, **options: Any) -> Any:
+        url = self._connection.url
         try:
-            answer = self._http.request(method, path, **how)
+            response = self._http.request(method, path, **options)
         except self._httpx.HTTPError as error:
-            raise Unreachable(
-                f"no answer from {self._connection.url}: {error}. Is the driver still running?"
-            ) from error
+            raise Unreachable(f"no response from {url}: {error}. Check that the driver is still running.") from error
         try:
-            said = answer.json()
-            if answer.is_success:
-                return said
-            told = str(said.get("detail") or said.get("title"))
+            document = response.json()
+            if response.is_success:
+                return document
+            message = str(document.get("detail") or document.get("title"))
         except (ValueError, AttributeError):
-            told = f"the server answered {answer.status_code}, and no API does so. Is {self._connection.url} a job's?"
-        raise _REFUSALS.get(answer.status_code, Refused)(told)
+            message = (
+                f"the server at {url} responded with status {response.status_code} and is not the API of a job. "
+                "Check the address."
+            )
+        raise _ERRORS.get(response.status_code, RequestFailed)(message)

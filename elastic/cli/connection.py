@@ -1,7 +1,7 @@
-"""Where a running job can be reached: told on the command line, in the environment, or by a file that its driver left.
+"""How a command finds a running job: by options, by environment variables, or by the file that its driver wrote.
 
-A driver that serves its job writes the address and the token into the user's own folder, readable by nobody else, and
-takes it away when it ends. So `elastic status` needs no arguments on the machine of the driver.
+A driver that serves its job writes address and token into a folder of its user, readable by that user only, and deletes
+the file when it ends. So `elastic status` needs no arguments on the driver's machine.
 """
 
 import json
@@ -17,30 +17,29 @@ import click
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 URL, TOKEN = "ELASTIC_URL", "ELASTIC_TOKEN"
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
 @dataclass(frozen=True)
 class Connection:
-    """A job behind a server; the token is for changes only, and never shown."""
+    """The address of a job's server, and the token for changes, which repr does not show."""
 
     url: str
     job: str
     token: str = field(default="", repr=False)
 
 
-def folder(environ: Mapping[str, str]) -> Path:
-    """Where drivers of this user say where they are."""
+def connection_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder where drivers of this user write their connections."""
     state = environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "spark-elastic" / "jobs"
 
 
 @contextmanager
-def announced(connection: Connection, environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
-    """The job can be found by its name until the end of the block."""
-    place = folder(environ)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = place / f"{connection.job}.json"
+def announce(connection: Connection, environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
+    """Make the job discoverable by its name during the block."""
+    folder = connection_folder(environ)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{connection.job}.json"
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump({"url": connection.url, "job": connection.job, "token": connection.token, "pid": os.getpid()}, file)
@@ -50,54 +49,54 @@ def announced(connection: Connection, environ: Mapping[str, str] = os.environ) -
         path.unlink(missing_ok=True)
 
 
-def found(job: str | None, url: str | None, token: str | None, environ: Mapping[str, str]) -> Connection:
-    """What was given counts; what was not is looked for among the jobs of this user."""
+def find_connection(job: str | None, url: str | None, token: str | None, environ: Mapping[str, str]) -> Connection:
+    """Return the connection for these options; without a URL, that of a job of this user on this machine."""
     url, token = url or environ.get(URL), token or environ.get(TOKEN, "")
     if url is not None:
         if job is None:
             raise click.UsageError(f"{url} may serve several jobs. Name one with --job.")
         return Connection(url, job, token)
-    known = dict(_announcements(environ))
+    known = dict(_read_connections(environ))
     if job is None and len(known) == 1:
         [job] = known
     if job is None or job not in known:
         running = ", ".join(sorted(known)) or "none that was started with `elastic run` or `elastic demo`"
-        asked = f"there is no job {job!r} here" if job is not None else "which job?"
-        raise click.UsageError(f"{asked} Running: {running}. Use --job, or --url for a driver elsewhere.")
-    announcement = known[job]
-    return Connection(announcement["url"], job, token or announcement["token"])
+        problem = "several jobs or none are running" if job is None else f"no job {job!r} is running on this machine"
+        raise click.UsageError(f"{problem}. Running: {running}. Use --job, or --url for a driver on another machine.")
+    found = known[job]
+    return Connection(found["url"], job, token or found["token"])
 
 
-def _announcements(environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of drivers that live; what a killed one left is taken away."""
-    for path in sorted(folder(environ).glob("*.json")):
+def _read_connections(environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the connections of live drivers, and delete those that killed drivers left behind."""
+    for path in sorted(connection_folder(environ).glob("*.json")):
         try:
-            announcement = json.loads(path.read_text())
-            alive = Path(f"/proc/{announcement['pid']}").exists() if Path("/proc/self").exists() else True
+            connection = json.loads(path.read_text())
+            alive = Path(f"/proc/{connection['pid']}").exists() if Path("/proc/self").exists() else True
         except (OSError, ValueError, KeyError):
-            continue  # another driver of the same name is just writing it
+            continue  # another driver of the same name is writing it
         if alive:
-            yield path.stem, announcement
+            yield path.stem, connection
         else:
             path.unlink(missing_ok=True)
 
 
-def jobs_here(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Completes the names of jobs that run here."""
-    return [job for job, _ in _announcements(os.environ) if job.startswith(incomplete)]
+def complete_jobs(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of running jobs of this user, for shell completion."""
+    return [job for job, _ in _read_connections(os.environ) if job.startswith(incomplete)]
 
 
-def reaching(command: _Command) -> _Command:
-    """The options by which a command finds its job; they become one argument, `connection`."""
+def connection_options(command: _Command) -> _Command:
+    """Add the options that select a job; the command gets them as one argument, `connection`."""
 
     @wraps(command)
     def connected(job: str | None, url: str | None, token: str | None, **rest: Any) -> Any:
-        return command(connection=found(job, url, token, os.environ), **rest)
+        return command(connection=find_connection(job, url, token, os.environ), **rest)
 
     for option in (
-        click.option("--token", help=f"For changes; or {TOKEN}, or the file that the driver left."),
-        click.option("--url", help=f"Of the driver's API; or {URL}, or the file that the driver left."),
-        click.option("--job", shell_complete=jobs_here, help="Its name; not needed if only one runs here."),
+        click.option("--token", help=f"Token for changes; by default {TOKEN}, or the driver's connection file."),
+        click.option("--url", help=f"Address of the driver's API; by default {URL}, or its connection file."),
+        click.option("--job", shell_complete=complete_jobs, help="Name of the job; optional if only one is running."),
     ):
         connected = option(connected)
     return connected  # type: ignore[return-value]

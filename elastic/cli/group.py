@@ -1,4 +1,4 @@
-"""Commands that are imported when they are used, and listed without being imported."""
+"""A command group that imports a command when it is used, and lists commands without importing them."""
 
 import sys
 from collections.abc import Mapping
@@ -11,43 +11,43 @@ import click
 from click.shell_completion import CompletionItem
 
 
-class Entry(NamedTuple):
-    """Where a command is, as module:attribute, and what it is for."""
+class CommandEntry(NamedTuple):
+    """Where a command is defined, as module:attribute, and its one-line help."""
 
-    place: str
-    purpose: str
+    target: str
+    summary: str
 
 
-class Commands(click.Group):
-    """A group over a table of entries. Help and completion read the table alone, whatever a command brings with it."""
+class LazyGroup(click.Group):
+    """A group over a table of entries. Help and completion read the table only, so they stay fast."""
 
-    def __init__(self, *arguments: Any, table: Mapping[str, Entry], **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+    def __init__(self, *args: Any, table: Mapping[str, CommandEntry], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        return _loaded(self.table[cmd_name].place) if cmd_name in self.table else None
+        return _load_command(self.table[cmd_name].target) if cmd_name in self.table else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.purpose) for name, entry in self.table.items()])
+            formatter.write_dl([(name, entry.summary) for name, entry in self.table.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        named = [
-            CompletionItem(name, help=entry.purpose)
+        commands = [
+            CompletionItem(name, help=entry.summary)
             for name, entry in self.table.items()
             if name.startswith(incomplete)
         ]
-        return named + click.Command.shell_complete(self, ctx, incomplete)
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
-def _loaded(place: str) -> click.Command:
-    module, _, attribute = place.partition(":")
+def _load_command(target: str) -> click.Command:
+    module, _, attribute = target.partition(":")
     if find_spec(module.partition(".")[0]) is None:
-        with_this_folder()
+        add_working_folder_to_path()
     try:
         command: click.Command = getattr(import_module(module), attribute)
     except ModuleNotFoundError as missing:
@@ -57,15 +57,15 @@ def _loaded(place: str) -> click.Command:
     return command
 
 
-def with_this_folder() -> None:
-    """Modules of the current folder can be imported; the path of an installed script leaves that folder out."""
+def add_working_folder_to_path() -> None:
+    """Make modules of the current folder importable; an installed script does not have it on its path."""
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def _only_in_the_repository() -> None:
-    """Part of the repository, and not of the installed package: clone it, and run `make demo` there."""
+    """Not in the installed package: clone the repository, and run `make demo` there."""
     raise click.ClickException(
-        "this command is part of the repository, and not of the installed package. Clone it, and run `make demo` there."
+        "this command is in the repository and not in the installed package. Clone it, and run `make demo` there."
     )

@@ -1,4 +1,4 @@
-"""Progress of long work in the terminal: bars where somebody looks, a line now and then where nobody does."""
+"""Progress bars of a projection at a terminal, and plain lines elsewhere."""
 
 from types import TracebackType
 from typing import Self
@@ -6,13 +6,11 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mdp.approximate.training import Progress as Round
-from mdp.exact import Progress as Sweep
-from mdp.projecting import Notice
+from mdp.progress import Notice, SweepProgress, TrainingProgress
 
 
 class ProjectionProgress:
-    """A bar for every sweep or for the rounds of training, with what is proven so far; on standard error."""
+    """A bar on standard error for every sweep or for the training rounds, with the error bound proven so far."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, quiet=quiet)
@@ -25,7 +23,7 @@ class ProjectionProgress:
             TimeRemainingColumn(),
             console=self._console,
         )
-        self._known: dict[str, TaskID] = {}
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -36,16 +34,16 @@ class ProjectionProgress:
     ) -> None:
         self._bars.stop()
 
-    def __call__(self, report: Notice | Sweep | Round) -> None:
+    def __call__(self, report: Notice | SweepProgress | TrainingProgress) -> None:
         if isinstance(report, Notice):
             self._console.print(report.text, markup=False)
-        elif isinstance(report, Sweep):
-            proven = "" if report.error is None else f", error {report.error:.2%} so far, {report.goal:.2%} asked for"
-            self._show(f"sweep {report.sweep}{proven}", report.done, report.blocks)
+        elif isinstance(report, SweepProgress):
+            bound = "" if report.error is None else f", error {report.error:.2%}, goal {report.goal:.2%}"
+            self._show(f"sweep {report.sweep}{bound}", report.done, report.blocks)
         else:
             self._show("training", report.round, report.rounds)
 
     def _show(self, title: str, done: int, total: int) -> None:
-        if title not in self._known:
-            self._known[title] = self._bars.add_task(title, total=total)
-        self._bars.update(self._known[title], completed=done)
+        if title not in self._tasks:
+            self._tasks[title] = self._bars.add_task(title, total=total)
+        self._bars.update(self._tasks[title], completed=done)

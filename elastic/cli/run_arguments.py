@@ -1,4 +1,4 @@
-"""What `elastic run` makes of its options, checked before Spark starts."""
+"""The options of `elastic run`, checked and converted before Spark starts."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ import click
 from elastic.errors import ExposedSecret
 from elastic.secret import read_secret_file
 
-# Names that end otherwise say where a secret is, or how it is found, and are harmless.
+# Names with the excluded endings say where a secret is, or how it is found, and do not contain it.
 _SECRET = re.compile(
     r"(?!.*(file|path|location|provider|class|enabled)$).*(secret|password|passwd|access[._-]?key|jaas|token$)",
     re.IGNORECASE,
@@ -31,10 +31,10 @@ def job_arguments(
     watermark: str | None,
     checkpoint: str | None,
 ) -> dict[str, Any]:
-    """Return the settings, and those arguments of `elastic.run` that were given."""
+    """Return the settings and the given arguments of `elastic.run`."""
     if checkpoint is None and urlsplit(store).scheme not in ("file", "memory"):
         raise click.UsageError(
-            f"Spark cannot keep its offsets in {store}. Name a folder with --checkpoint, the same in every run."
+            f"Spark cannot keep its checkpoint in {store}. Name a folder with --checkpoint, the same in every run."
         )
     _refuse_secrets("--set", settings)
     given = {
@@ -43,17 +43,19 @@ def job_arguments(
         "watermark_delay": watermark,
         "checkpoint": checkpoint,
     }
-    chosen = {setting: _number(value) for setting, value in settings}
-    return {**chosen, **{name: value for name, value in given.items() if value is not None}}
+    parsed = {setting: _parse_number(value) for setting, value in settings}
+    return {**parsed, **{name: value for name, value in given.items() if value is not None}}
 
 
 def source_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return the options of the source; NAME=@FILE stands for the content of the file."""
+    """Return the options of the source; NAME=@FILE is replaced by the content of the file."""
     _refuse_secrets("--option", [(name, value) for name, value in options if not value.startswith("@")])
     try:
         return {name: Path(text[1:]).read_text().strip() if text.startswith("@") else text for name, text in options}
     except (OSError, UnicodeDecodeError) as cause:
-        raise click.UsageError(f"an option of the source cannot be read from its file: {cause}.") from cause
+        raise click.UsageError(
+            f"cannot read an option of the source from its file: {cause}. Check the path."
+        ) from cause
 
 
 def spark_conf(conf: tuple[tuple[str, str], ...], packages: str | None) -> dict[str, str]:
@@ -63,17 +65,17 @@ def spark_conf(conf: tuple[tuple[str, str], ...], packages: str | None) -> dict[
 
 
 def _refuse_secrets(option: str, pairs: Iterable[tuple[str, str]]) -> None:
-    """Raise `ExposedSecret` for a name that promises a secret.
+    """Raise `ExposedSecret` for a name that suggests a secret.
 
-    The process list has shown it by then; the user learns of it before the secret is used to sign anything.
+    The process list has already shown it; the user learns this before the secret signs anything.
     """
     for name, _ in pairs:
         if _SECRET.match(name):
             raise ExposedSecret(option, name, _ADVICE[option].format(name=name))
 
 
-def _number(text: str) -> Any:
-    """Return the number that the text is, else the text."""
+def _parse_number(text: str) -> Any:
+    """Return the text as a number if it is one, else the text."""
     for kind in (int, float):
         try:
             return kind(text)

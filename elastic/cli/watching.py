@@ -1,4 +1,4 @@
-"""`elastic status`, `watch` and `journal`: how a job is, once or again and again, and what was decided about it."""
+"""`elastic status`, `watch` and `journal`: the state of a job, once or repeatedly, and its journal."""
 
 import json
 import math
@@ -11,94 +11,99 @@ import click
 from rich.console import Console, Group
 from rich.live import Live
 
-from elastic.cli import rendering
 from elastic.cli.client import Client
-from elastic.cli.connection import AS_JSON, Connection, reaching
+from elastic.cli.connection import Connection, connection_options
+from elastic.cli.options import JSON_OPTION
+from elastic.cli.rendering import format_line, render_journal, render_migration, render_status
 
 
 @click.command("status")
-@AS_JSON
-@reaching
+@JSON_OPTION
+@connection_options
 def status(connection: Connection, as_json: bool) -> None:
-    """How a job is: its nodes, tasks, batches, rows and losses."""
+    """Show the nodes, tasks, batches, rows and losses of a job."""
     client = Client(connection)
     if as_json:
-        click.echo(json.dumps(_facts(client)))
+        click.echo(json.dumps(_read_status(client)))
     else:
-        Console().print(_view(client))
+        Console().print(_render_view(client))
 
 
 @click.command("watch")
-@click.option("--every", default=0.5, show_default=True, type=click.FloatRange(0.1, 60), help="Seconds.")
-@click.option("--seconds", type=click.FloatRange(0.1), help="Stop by itself after so long.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for every look, as `status` does for one.")
-@reaching
-def watch(connection: Connection, every: float, seconds: float | None, as_json: bool) -> None:
-    """Look at a job again and again, until Ctrl-C; into a file or a pipe, print a line for every change."""
+@click.option(
+    "--interval", default=0.5, show_default=True, type=click.FloatRange(0.1, 60), help="Seconds between polls."
+)
+@click.option("--duration", type=click.FloatRange(0.1), help="Stop after this many seconds.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per poll, in the format of `status`.")
+@connection_options
+def watch(connection: Connection, interval: float, duration: float | None, as_json: bool) -> None:
+    """Poll a job until Ctrl-C; into a file or a pipe, print one line per change."""
     client = Client(connection)
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    deadline = math.inf if duration is None else time.monotonic() + duration
     try:
         if as_json:
-            _print_looks(client, every, deadline)
+            _print_json(client, interval, deadline)
         elif sys.stdout.isatty():
-            _draw_looks(client, every, deadline)
+            _draw(client, interval, deadline)
         else:
-            _print_changes(client, every, deadline)
+            _print_changes(client, interval, deadline)
     except KeyboardInterrupt:
         return
 
 
-def _print_looks(client: Client, every: float, deadline: float) -> None:
-    click.echo(json.dumps(_facts(client)))
+def _print_json(client: Client, interval: float, deadline: float) -> None:
+    click.echo(json.dumps(_read_status(client)))
     while time.monotonic() < deadline:
-        time.sleep(every)
-        click.echo(json.dumps(_facts(client)))
+        time.sleep(interval)
+        click.echo(json.dumps(_read_status(client)))
 
 
-def _print_changes(client: Client, every: float, deadline: float) -> None:
-    """A line with its time whenever something has changed, for files and pipes."""
+def _print_changes(client: Client, interval: float, deadline: float) -> None:
+    """Print a line with a timestamp whenever something has changed."""
     printed = ""
     while True:
-        line = rendering.line(client.get("status"), _newest(client))
+        line = format_line(client.get("status"), _read_newest_migration(client))
         if line != printed:
             click.echo(f"{datetime.now().astimezone().isoformat(' ', 'seconds')} {line}")
             printed = line
         if time.monotonic() >= deadline:
             return
-        time.sleep(every)
+        time.sleep(interval)
 
 
-def _draw_looks(client: Client, every: float, deadline: float) -> None:
-    with Live(_view(client), console=Console(), refresh_per_second=10) as live:
+def _draw(client: Client, interval: float, deadline: float) -> None:
+    with Live(_render_view(client), console=Console(), refresh_per_second=10) as live:
         while time.monotonic() < deadline:
-            time.sleep(every)
-            live.update(_view(client))
+            time.sleep(interval)
+            live.update(_render_view(client))
 
 
 @click.command("journal")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200), help="The newest so many.")
-@AS_JSON
-@reaching
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200), help="Maximum number of records.")
+@JSON_OPTION
+@connection_options
 def journal(connection: Connection, limit: int, as_json: bool) -> None:
-    """What was decided about a job in all its lives, newest first."""
+    """Show migrations and autoscaling decisions of all runs of a job, newest first."""
     page = Client(connection).get("journal", limit=limit)
     if as_json:
         click.echo(json.dumps(page))
     else:
-        Console().print(rendering.journal(page["records"]))
+        Console().print(render_journal(page["records"]))
 
 
-def _view(client: Client) -> Group:
-    shown = rendering.status(client.get("status"), client.get("load"), client.get("assignment"))
-    return Group(shown, *(rendering.migration(one) for one in _newest(client)))
+def _render_view(client: Client) -> Group:
+    view = render_status(client.get("status"), client.get("load"), client.get("assignment"))
+    return Group(view, *(render_migration(migration) for migration in _read_newest_migration(client)))
 
 
-def _facts(client: Client) -> dict[str, Any]:
-    """The status, how busy each node is, and the newest migration if there was one."""
+def _read_status(client: Client) -> dict[str, Any]:
+    """Return the status, the utilisation by node, and the newest migration or None."""
     utilisation = client.get("load")["utilisation"]
-    return {**client.get("status"), "utilisation": utilisation, "migration": next(iter(_newest(client)), None)}
+    migration = next(iter(_read_newest_migration(client)), None)
+    return {**client.get("status"), "utilisation": utilisation, "migration": migration}
 
 
-def _newest(client: Client) -> list[dict[str, Any]]:
+def _read_newest_migration(client: Client) -> list[dict[str, Any]]:
+    """Return a list of at most one migration."""
     newest: list[dict[str, Any]] = client.get("migrations")["migrations"][:1]
     return newest

@@ -1,17 +1,35 @@
-"""The control plane: a scale request becomes a plan, a schedule and a live migration; what happened is written down.
+"""The control plane: turns a scale request into a plan, a schedule and a live migration, and keeps a journal.
 
-Knows the cluster through one port (`Cluster`), and nothing of Spark.
+It knows the cluster through one port (`Cluster`), and nothing of Spark. Names are imported on first use: the command
+line reads the defaults of `ScaleRequest`, and must not load the planner for that.
 """
 
-from elastic.control.autoscale import POLICIES, Autoscaler, Autoscaling, Decision, Observation, Policy
-from elastic.control.cluster import Cluster, NodeCounters, NodeStep, TaskCounters, Vitals
-from elastic.control.journal import Journal, JournalPage
-from elastic.control.load import Load
-from elastic.control.migration import Migration, MigrationProgress
-from elastic.control.monitor import OBSERVE_SECONDS, Monitor
-from elastic.control.repeating import Repeating
-from elastic.control.request import MODES, TRANSFERS, ScaleRequest
-from elastic.control.scaler import Scaler
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elastic.control.autoscale import POLICIES, Autoscaler, AutoscalerSettings, Decision, Observation, Policy
+    from elastic.control.cluster import Cluster, NodeCounters, NodeStep, TaskCounters, Vitals
+    from elastic.control.load import Load
+    from elastic.control.migration import Migration, MigrationProgress
+    from elastic.control.monitor import OBSERVE_SECONDS, Monitor
+    from elastic.control.periodic import PeriodicThread
+    from elastic.control.request import MODES, TRANSFERS, ScaleRequest
+    from elastic.control.scaler import Scaler
+    from storage.journal import JobJournal, JournalPage
+
+_MODULES = {
+    "elastic.control.autoscale": ("POLICIES", "Autoscaler", "AutoscalerSettings", "Decision", "Observation", "Policy"),
+    "elastic.control.cluster": ("Cluster", "NodeCounters", "NodeStep", "TaskCounters", "Vitals"),
+    "elastic.control.load": ("Load",),
+    "elastic.control.migration": ("Migration", "MigrationProgress"),
+    "elastic.control.monitor": ("OBSERVE_SECONDS", "Monitor"),
+    "elastic.control.periodic": ("PeriodicThread",),
+    "elastic.control.request": ("MODES", "TRANSFERS", "ScaleRequest"),
+    "elastic.control.scaler": ("Scaler",),
+    "storage.journal": ("JobJournal", "JournalPage"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "MODES",
@@ -19,10 +37,10 @@ __all__ = [
     "POLICIES",
     "TRANSFERS",
     "Autoscaler",
-    "Autoscaling",
+    "AutoscalerSettings",
     "Cluster",
     "Decision",
-    "Journal",
+    "JobJournal",
     "JournalPage",
     "Load",
     "Migration",
@@ -31,10 +49,16 @@ __all__ = [
     "NodeCounters",
     "NodeStep",
     "Observation",
+    "PeriodicThread",
     "Policy",
-    "Repeating",
     "ScaleRequest",
     "Scaler",
     "TaskCounters",
     "Vitals",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'elastic.control' has no attribute {name!r}")
+    return getattr(import_module(_MODULE_OF[name]), name)

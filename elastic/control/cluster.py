@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from elastic.core.events import MigrationRequested
+from elastic.core.hand_over import MigrationView
 from migration import Ownership
-from migration.live import MigrationRun
 
 
 class TaskCounters(NamedTuple):
@@ -14,15 +15,15 @@ class TaskCounters(NamedTuple):
     rows: int
     seconds: float
     state_bytes: int
-    incarnation: str = ""  # who counted; another one counts from zero
+    incarnation: str = ""  # the process that counted; another one counts from zero
 
 
 class NodeCounters(NamedTuple):
-    """What one incarnation of a node says of itself."""
+    """What one incarnation of a node reports of itself."""
 
     incarnation: str
     busy_seconds: float  # since it started
-    waiting_steps: int  # committed steps that it has not taken
+    pending_steps: int  # committed steps that it has not taken
 
 
 class NodeStep(NamedTuple):
@@ -33,33 +34,33 @@ class NodeStep(NamedTuple):
 
 
 class Vitals(NamedTuple):
-    """How a job is at one moment; nodes that are starting, lost or being restored are missing."""
+    """The load of a job at one moment; nodes that are starting, lost or being restored are missing."""
 
     nodes: Mapping[str, NodeCounters]
-    batches_ahead: int  # committed and not applied
-    batches_allowed: int  # with so many ahead the source has to wait
+    pending_batches: int  # committed and not applied
+    max_pending_batches: int  # at this limit the source is throttled
 
 
 class Cluster(Protocol):
     """A running job; safe to use from many threads."""
 
     def assignment(self) -> Ownership:
-        """The committed one."""
+        """Return the committed assignment."""
         ...
 
     def counters(self) -> dict[int, TaskCounters]:
-        """By task, over all stages; tasks that are on their way are missing."""
+        """Return counters by task, over all stages; tasks that are on their way are missing."""
         ...
 
     def vitals(self) -> Vitals:
-        """How busy its nodes are, and how much waits for them."""
+        """Return how busy the nodes are, and how many batches are pending."""
         ...
 
     def steps(self) -> Mapping[str, NodeStep]:
-        """By node; nodes between two steps are missing."""
+        """Return the running step by node; nodes between two steps are missing."""
         ...
 
-    def replace_node(self, node: str, why: str) -> None:
+    def replace_node(self, node: str, reason: str) -> None:
         """End the process of a node that does not answer; another one takes its place and its tasks."""
         ...
 
@@ -68,40 +69,50 @@ class Cluster(Protocol):
         ...
 
     def add_nodes(self, nodes: Sequence[str]) -> None:
-        """Start nodes without tasks and wait for them; `NoRoom` if not all come up, and then none is there."""
+        """Start nodes without tasks and wait for them; `NodeStartTimeout` if not all join, and then none is kept."""
         ...
 
     def remove_node(self, node: str) -> None:
-        """Let a node that has no tasks go; `NodeInUse` if it has some."""
+        """Stop a node that has no tasks; `NodeInUse` if it has some."""
         ...
 
-    def begin(self, run: MigrationRun, transfer: str) -> None:
-        """Begin to move tasks as the run says; returns when its first mini-migration is under way, or none may start.
-
-        The states of a mini-migration are protected until it is done. `transfer` is how states go, one of
-        `request.TRANSFERS`.
-        """
+    def begin(self, request: MigrationRequested) -> None:
+        """Begin to move tasks; returns when the first mini-migration is in flight, or none may start."""
         ...
 
-    def wait(self, run: MigrationRun, seconds: float) -> bool:
-        """Until the run is over, or paused between two mini-migrations; False if that takes longer."""
+    def pause(self, migration: str) -> None:
+        """Pause after the mini-migration in flight."""
         ...
 
-    def go_on(self) -> None:
-        """Go on with a run that was paused, unless it is again."""
+    def resume(self, migration: str) -> None: ...
+
+    def cancel(self, migration: str) -> None:
+        """Leave out what has not begun."""
+        ...
+
+    def note(self, migration: str, line: str) -> None:
+        """Add a line to the story of a migration."""
+        ...
+
+    def migration(self, migration: str) -> MigrationView | None:
+        """Return a migration as it is now; None if it has not begun, or another one has."""
+        ...
+
+    def wait(self, migration: str, seconds: float) -> bool:
+        """Wait until the migration is over, or paused between two mini-migrations; False if that takes longer."""
         ...
 
     def suspended(self) -> AbstractContextManager[None]:
-        """No batch is taken in, and all that were are applied."""
+        """Ingest no batch for the time of the block; all that were ingested are applied before it."""
         ...
 
     def stopped(self) -> AbstractContextManager[None]:
-        """The stream is stopped, all state is saved, and no node is left; at the end all starts again.
+        """Stop the stream, save all state and stop all nodes for the time of the block; then start all again.
 
         If the block fails, a migration that it began and that is not committed did not happen.
         """
         ...
 
     def start_nodes(self) -> None:
-        """Start every node that has tasks, and wait for all; `NoRoom` if they do not come up."""
+        """Start every node that has tasks, and wait for all; `NodeStartTimeout` if they do not join."""
         ...

@@ -1,4 +1,4 @@
-"""How busy nodes are and how much waits for them, over a stretch of time."""
+"""Utilisation of nodes and length of the batch queue over a time window."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,35 +17,35 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Load:
-    """What was measured over `seconds`.
+    """Load measured over a window of `seconds`.
 
-    Nodes that are not up at the end, or were not seen twice, are not in `utilisation`; that of the others is the share
-    of the time that they were seen in which they worked.
+    `utilisation` leaves out nodes that are down at the end of the window or were sampled only once. For the others it
+    is busy time divided by the time between their first and last sample.
     """
 
     seconds: float
     utilisation: Mapping[str, float]  # by node, 0 to 1
-    waiting_steps: Mapping[str, int]  # by node, at the end: committed steps that it has not taken
-    batches_ahead: float  # committed and not applied, on average
-    batches_allowed: int  # with so many ahead the source has to wait
-    queue_growth: float  # batches ahead a second
+    pending_steps: Mapping[str, int]  # by node, at the end: committed steps not applied yet
+    pending_batches: float  # batches committed and not applied yet, on average
+    max_pending_batches: int  # at this many pending batches the source is throttled
+    queue_growth: float  # change of pending batches per second
 
     @property
     def mean_utilisation(self) -> float:
         return fmean(self.utilisation.values()) if self.utilisation else 0.0
 
     @classmethod
-    def over(cls, samples: Sequence[Sample]) -> Self:
-        """From samples in order of time; nothing is known of no samples."""
+    def from_samples(cls, samples: Sequence[Sample]) -> Self:
+        """Return the load over samples in order of time; without samples, an empty load."""
         if not samples:
             return cls(0.0, {}, {}, 0.0, 1, 0.0)
         newest = samples[-1].vitals
         return cls(
             seconds=samples[-1].at - samples[0].at,
             utilisation={node: share for node in newest.nodes if (share := _utilisation(samples, node)) is not None},
-            waiting_steps={node: counters.waiting_steps for node, counters in newest.nodes.items()},
-            batches_ahead=fmean(sample.vitals.batches_ahead for sample in samples),
-            batches_allowed=newest.batches_allowed,
+            pending_steps={node: counters.pending_steps for node, counters in newest.nodes.items()},
+            pending_batches=fmean(sample.vitals.pending_batches for sample in samples),
+            max_pending_batches=newest.max_pending_batches,
             queue_growth=_growth(samples),
         )
 
@@ -54,22 +54,22 @@ class Load:
 
 
 def _utilisation(samples: Sequence[Sample], node: str) -> float | None:
-    """Over the latest life of the node: another incarnation counts from zero."""
+    """Return the utilisation of the node's newest incarnation; each incarnation counts from zero."""
     incarnation = samples[-1].vitals.nodes[node].incarnation
-    seen = [
+    busy = [
         (sample.at, counters.busy_seconds)
         for sample in samples
         if (counters := sample.vitals.nodes.get(node)) is not None and counters.incarnation == incarnation
     ]
-    (began, before), (ended, after) = seen[0], seen[-1]
+    (began, before), (ended, after) = busy[0], busy[-1]
     if ended <= began:
         return None
-    # A pulse is up to one heartbeat old, so that a short stretch can seem to hold more work than time.
+    # Counters are up to one heartbeat old, so a short window can seem to hold more work than time.
     return min(1.0, max(0.0, after - before) / (ended - began))
 
 
 def _growth(samples: Sequence[Sample]) -> float:
-    """The slope of the line through all samples: one batch that was early or late hardly turns it."""
+    """Return the slope of pending batches over time by linear regression, robust to single early or late batches."""
     if samples[-1].at <= samples[0].at:
         return 0.0
-    return linear_regression([s.at for s in samples], [s.vitals.batches_ahead for s in samples]).slope
+    return linear_regression([s.at for s in samples], [s.vitals.pending_batches for s in samples]).slope

@@ -1,21 +1,22 @@
-"""A migration under way, as whoever asked for it sees it."""
+"""A migration, as the caller who requested it sees it."""
 
-import threading
-import time
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from elastic.control.cluster import NodeStep
+from elastic import threads
+from elastic.control.cluster import Cluster, NodeStep
+from elastic.core.events import MigrationRequested
+from elastic.core.hand_over import MigrationView
 from elastic.errors import MigrationFailed
-from migration import Plan
-from migration.live import MigrationRun
+from migration import Move, Ownership, Plan
 
 
 class MigrationProgress(NamedTuple):
     """How far a migration is.
 
-    `seconds_left` is an estimate from the moves so far, None before the first and during a pause. States
-    took `stored_bytes` as objects; `direct_bytes` of them went straight from node to node.
+    `seconds_left` is an estimate from the moves so far, None before the first and during a pause. States took
+    `stored_bytes` as objects; `direct_bytes` of them went straight from node to node.
     """
 
     phase: str
@@ -31,7 +32,7 @@ class MigrationProgress(NamedTuple):
     overdue: bool = False  # whether one of them takes a step far longer than usual
 
 
-class Waiting(NamedTuple):
+class AwaitedAction(NamedTuple):
     """A node that a migration waits for; `step` is what it does instead, if that is known."""
 
     node: str
@@ -55,26 +56,32 @@ class Migration:
     def __init__(
         self,
         plan: Plan,
-        run: MigrationRun,
-        mode: str,
+        mini_migrations: Sequence[Sequence[Move]],
+        cluster: Cluster,
+        mode: str = "progressive",
         transfer: str = "store",
-        steps: Callable[[], Mapping[str, NodeStep]] = dict,
     ) -> None:
+        self.id = secrets.token_hex(4)
         self.plan = plan
-        self._steps = steps
-        self._told: set[str] = set()
         self.mode = mode
         self.transfer = transfer
-        self._phase = "planned"
         self.error: BaseException | None = None
-        self._run = run
-        self._began = time.monotonic()
+        self._cluster = cluster
+        self._mini_migrations = tuple(tuple(moves) for moves in mini_migrations if moves)
+        self._phase = "planned"
+        self._final: MigrationView | None = None
+        self._lock = threads.Lock()  # between requests and the begin, which takes them along
+        self._begun = False
+        self._paused = False
+        self._cancelled = False
+        self._noted: set[str] = set()
+        self._started = threads.monotonic()
         self._moving_since: float | None = None
         self._paused_since: float | None = None
         self._paused_seconds = 0.0  # in earlier pauses
         self._ended: float | None = None
-        self._over = threading.Event()
-        self._resumed = threading.Event()
+        self._over = threads.Event()
+        self._resumed = threads.Event()
 
     @property
     def phase(self) -> str:
@@ -82,7 +89,7 @@ class Migration:
 
     @phase.setter
     def phase(self, phase: str) -> None:
-        now = time.monotonic()
+        now = threads.monotonic()
         if phase == "moving" and self._moving_since is None:
             self._moving_since = now
         if phase == "paused":
@@ -93,90 +100,144 @@ class Migration:
         self._phase = phase
 
     @property
-    def run(self) -> MigrationRun:
-        return self._run
-
-    @property
     def is_over(self) -> bool:
         return self._over.is_set()
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether a pause was requested last, in effect or not."""
+        return self._paused
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled
+
+    @property
+    def assignment(self) -> Ownership:
+        """The assignment that the migration committed last, or began with."""
+        return self.view().assignment
+
+    def view(self) -> MigrationView:
+        """Return the moves as they are now, or as they were at the end."""
+        found = self._final or self._cluster.migration(self.id)
+        return self._before_begin() if found is None else found
+
+    def begin(self) -> None:
+        """Hand the moves to the cluster. A pause or a cancellation that was requested before is in effect at once."""
+        with self._lock:
+            self._begun = True
+            minis = () if self._cancelled else self._mini_migrations
+            request = MigrationRequested(
+                self.id, self.plan.current, self.plan.target, minis, self.transfer == "direct", self._paused
+            )
+        self._cluster.begin(request)
+        with self._lock:  # a request that overtook the begin found no migration
+            if self._paused != request.paused:
+                (self._cluster.pause if self._paused else self._cluster.resume)(self.id)
+            if self._cancelled:
+                self._cluster.cancel(self.id)
+
     def wait(self, seconds: float | None = None) -> bool:
-        """Until it is over; False if it is not in time. Raises `MigrationFailed` if it failed."""
+        """Wait until it is over; False if it is not in time. Raises `MigrationFailed` if it failed."""
         over = self._over.wait(seconds)
         if self.error is not None:
             raise MigrationFailed(str(self.error)) from self.error
         return over
 
     def progress(self) -> MigrationProgress:
-        progress = self._run.progress()
-        now = self._ended or time.monotonic()
+        view = self.view()
+        now = self._ended or threads.monotonic()
         left = None
-        if progress.tasks_done and self._paused_since is None:
+        if view.tasks_done and self._paused_since is None:
             # Nodes have started by then: that takes long, and only once.
-            moving = now - (self._moving_since or self._began) - self._paused_seconds
-            left = moving * (progress.tasks - progress.tasks_done) / progress.tasks_done
+            moving = now - (self._moving_since or self._started) - self._paused_seconds
+            left = moving * (view.tasks - view.tasks_done) / view.tasks_done
+        awaited = self.awaited()
         return MigrationProgress(
             self.phase,
-            progress.tasks_done,
-            progress.tasks,
-            progress.size_done,
-            progress.size,
-            progress.stored_bytes,
-            progress.direct_bytes,
-            now - self._began,
+            view.tasks_done,
+            view.tasks,
+            view.size_done,
+            view.size,
+            view.stored_bytes,
+            view.direct_bytes,
+            now - self._started,
             0.0 if self.is_over else left,
-            tuple(map(str, waiting := self.waiting_for())),
-            any(one.is_overdue for one in waiting),
+            tuple(map(str, awaited)),
+            any(one.is_overdue for one in awaited),
         )
 
-    def waiting_for(self) -> list[Waiting]:
-        """The nodes that have to act before the mini-migration under way can end."""
-        awaited = () if self.is_over else self._run.waiting_for
-        steps = self._steps() if awaited else {}
-        return [Waiting(*one, steps.get(one.node)) for one in awaited]
+    def awaited(self) -> list[AwaitedAction]:
+        """Return the nodes that have to act before the mini-migration in flight can end."""
+        awaited = () if self.is_over else self.view().awaited
+        steps = self._cluster.steps() if awaited else {}
+        return [AwaitedAction(*one, steps.get(one.node)) for one in awaited]
 
-    def tell_overdue(self) -> list[Waiting]:
-        """The nodes that keep it waiting for too long; each is written into the story once."""
-        overdue = [one for one in self.waiting_for() if one.is_overdue]
+    def note_overdue(self) -> list[AwaitedAction]:
+        """Return the nodes that delay it for too long; each is noted in the story once."""
+        overdue = [one for one in self.awaited() if one.is_overdue]
         for one in overdue:
-            if one.node not in self._told:
-                self._told.add(one.node)
-                self._run.story.append(f"waits for {one}")
+            if one.node not in self._noted:
+                self._noted.add(one.node)
+                self._cluster.note(self.id, f"waits for {one}")
         return overdue
 
-    def __repr__(self) -> str:
-        progress = self._run.progress()
-        return (
-            f"Migration({len(self.plan.current.nodes)} -> {len(self.plan.target.nodes)} nodes, {self.phase}, "
-            f"{progress.tasks_done} of {progress.tasks} tasks, {self.plan.strategy}, {self.mode})"
-        )
-
     def pause(self) -> None:
-        """Stop after the mini-migration under way."""
-        self._resumed.clear()
-        self._run.pause()
+        """Pause after the mini-migration in flight."""
+        with self._lock:
+            self._paused = True
+            self._resumed.clear()
+            if self._begun:
+                self._cluster.pause(self.id)
 
     def resume(self) -> None:
-        """Go on; a pause that has not taken effect yet does not. Of a pause and a resume, the later one counts."""
-        self._run.unpause()
-        self._resumed.set()
+        """Continue; a pause that is not in effect yet has no effect. Of a pause and a resume, the later one holds."""
+        with self._lock:
+            self._paused = False
+            if self._begun:
+                self._cluster.resume(self.id)
+            self._resumed.set()
 
     def cancel(self) -> None:
-        """Leave out what has not begun; what has is brought to its end, and counts.
+        """Leave out what has not begun; what has is brought to its end and committed.
 
         If that waits for a node whose step is overdue, the node's process is ended and another one takes its place.
         """
-        self._run.cancel()
-        self._resumed.set()
+        with self._lock:
+            self._cancelled = True
+            if self._begun:
+                self._cluster.cancel(self.id)
+            self._resumed.set()
 
     def story(self) -> list[str]:
-        """What happened, in order."""
-        return list(self._run.story)
+        """Return what happened, in order."""
+        return list(self.view().story)
 
     def wait_for_resume(self, seconds: float) -> None:
-        """Until somebody resumes or cancels it, for so long at most."""
+        """Wait until it is resumed or cancelled, for so long at most."""
         self._resumed.wait(seconds)
 
     def end(self, phase: str, error: BaseException | None = None) -> None:
-        self.phase, self.error, self._ended = phase, error, time.monotonic()
+        """Note the end; the moves stay as they are now."""
+        self._final = self.view()
+        self.phase, self.error, self._ended = phase, error, threads.monotonic()
         self._over.set()
+
+    def __repr__(self) -> str:
+        view = self.view()
+        return (
+            f"Migration({len(self.plan.current.nodes)} -> {len(self.plan.target.nodes)} nodes, {self.phase}, "
+            f"{view.tasks_done} of {view.tasks} tasks, {self.plan.strategy}, {self.mode})"
+        )
+
+    def _before_begin(self) -> MigrationView:
+        moves = [move for mini in self._mini_migrations for move in mini]
+        return MigrationView(
+            self.id,
+            self.plan.current,
+            is_paused=self._paused,
+            is_cancelled=self._cancelled,
+            mini_migrations=len(self._mini_migrations),
+            tasks=len(moves),
+            size=sum(move.size for move in moves),
+        )

@@ -1,11 +1,10 @@
 """Work and state size of every task, and load of every node, over a sliding window: measured, not guessed."""
 
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from elastic import threads
 from elastic.control.cluster import Cluster, TaskCounters, Vitals
 from elastic.control.load import Load, Sample
 from migration import Workload
@@ -36,7 +35,7 @@ class Monitor:
     """
 
     def __init__(
-        self, tasks: int, window_seconds: float = WINDOW_SECONDS, clock: Callable[[], float] = time.monotonic
+        self, tasks: int, window_seconds: float = WINDOW_SECONDS, clock: Callable[[], float] = threads.monotonic
     ) -> None:
         self._tasks = tasks
         self._window = window_seconds
@@ -44,10 +43,10 @@ class Monitor:
         self._last: dict[int, TaskCounters] = {}
         self._increases: deque[_Increase] = deque()
         self._samples: deque[Sample] = deque()
-        self._lock = threading.RLock()
+        self._lock = threads.RLock()
 
-    def look(self, cluster: Cluster) -> None:
-        """Observe a cluster now. Reading and noting are one: older counters noted later would look like new ones."""
+    def poll(self, cluster: Cluster) -> None:
+        """Observe a cluster now. One step under the lock: older counters recorded later would look like new ones."""
         with self._lock:
             self.observe(cluster.counters(), vitals=cluster.vitals())
 
@@ -86,7 +85,7 @@ class Monitor:
         """Over the latest `seconds`, at most the window."""
         with self._lock:
             since = self._clock() - seconds
-            return Load.over([sample for sample in self._samples if sample.at >= since])
+            return Load.from_samples([sample for sample in self._samples if sample.at >= since])
 
     def _size(self, task: int) -> int:
         return self._last[task].state_bytes if task in self._last else 0

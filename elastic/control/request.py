@@ -1,30 +1,36 @@
-"""What a user asks for, checked before anything starts."""
+"""A scale request: its defaults, its checks, and the plan that it leads to.
 
-from collections.abc import Mapping, Sequence
+Job methods, the HTTP API and the command line read the defaults from `ScaleRequest`. The planner is imported when a
+plan is made, so that a command line can show the defaults without it.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elastic.errors import InvalidRequest
-from elastic.numbers import as_number, as_whole
-from migration import Ownership, Plan, Workload, plan
+from elastic.numbers import as_int, as_number
+
+if TYPE_CHECKING:
+    from migration import Ownership, Plan, Workload
 
 MODES: Mapping[str, str] = {
-    "progressive": "mini-migrations, bounded per node; the default",
+    "progressive": "mini-migrations that are bounded per node",
     "live": "all moves at once, while the stream runs",
-    "suspend": "the stream waits until all moves are done",
-    "restart": "the stream and all nodes are stopped, and started again as the plan says; for comparison",
+    "suspend": "all moves at once, while the stream is suspended",
+    "restart": "stop the stream and all nodes, then start them as planned; a baseline for comparison",
 }
 TRANSFERS: Mapping[str, str] = {
-    "store": "the source stores states, and the target reads them; the default",
-    "direct": "the target fetches states from the source, which stores them behind it",
+    "store": "the source node writes states to the store and the target reads them",
+    "direct": "the target fetches states from the source node, which also writes them to the store",
 }
 
 
 @dataclass(frozen=True)
 class ScaleRequest:
-    """How many nodes, or which: exactly one of `nodes`, `add` and `remove`, or none for a rebalance.
+    """A target (exactly one of `nodes`, `add` and `remove`; none is a rebalance) and how to get there.
 
-    `tasks_per_node` and `bytes_per_node` bound what is on its way from or to a node at a time in `progressive` mode.
+    `tasks_per_node` and `bytes_per_node` bound what is in flight from or to a node at a time in `progressive` mode.
     """
 
     nodes: int | None = None
@@ -36,39 +42,41 @@ class ScaleRequest:
     tasks_per_node: int | None = 2
     bytes_per_node: float | None = None
     transfer: str = "store"
-    relax: bool = True  # the default everywhere: a plan that cannot be balanced takes the smallest feasible cap
-    knowledge: Mapping[str, Any] = field(default_factory=dict)
+    relax: bool = True  # if no assignment is balanced, the plan uses the smallest feasible cap instead of failing
+    knowledge: Mapping[str, Any] = field(default_factory=dict)  # what the strategy needs besides, such as a value table
 
     def __post_init__(self) -> None:
         if sum((self.nodes is not None, self.add is not None, bool(self.remove))) > 1:
-            raise InvalidRequest("nodes, add and remove say different things. Give one of them.")
+            raise InvalidRequest("nodes, add and remove exclude each other. Give one of them.")
         for name, known in (("mode", MODES), ("transfer", TRANSFERS)):
             if getattr(self, name) not in known:
-                raise InvalidRequest(f"there is no {name} {getattr(self, name)!r}. Use one of {', '.join(known)}.")
+                raise InvalidRequest(f"unknown {name} {getattr(self, name)!r}. Use one of {', '.join(known)}.")
         for name in ("nodes", "add", "tasks_per_node", "bytes_per_node"):
             if (value := getattr(self, name)) is not None:
-                number = as_number(value) if name == "bytes_per_node" else as_whole(value)
+                number = as_number(value) if name == "bytes_per_node" else as_int(value)
                 if number is None or not number > 0:
                     kind = "number" if name == "bytes_per_node" else "whole number"
-                    raise InvalidRequest(f"{name}={value!r} cannot be. Give a {kind} above zero.")
+                    raise InvalidRequest(f"{name}={value!r} is invalid. Give a {kind} above zero.")
                 object.__setattr__(self, name, number)
 
     @classmethod
-    def options(cls) -> list[str]:
-        """What may be said besides how many nodes, or which, and what the strategy should know."""
-        said = ("nodes", "add", "remove", "knowledge")
-        return [one.name for one in fields(cls) if one.name not in said]
+    def option_names(cls) -> list[str]:
+        """Return the names of all fields but the target and the strategy's knowledge."""
+        others = ("nodes", "add", "remove", "knowledge")
+        return [option.name for option in fields(cls) if option.name not in others]
 
-    def planned(self, current: Ownership, workload: Workload) -> Plan:
-        """The plan for this request; errors of the planner say what would be possible."""
-        wanted = self._node_count(current)
-        if wanted > current.tasks:
+    def plan(self, current: "Ownership", workload: "Workload") -> "Plan":
+        """Return the plan for this request; errors of the planner say what would be feasible."""
+        from migration import plan
+
+        count = self._target_count(current)
+        if count > current.tasks:
             raise InvalidRequest(
-                f"{wanted} nodes for {current.tasks} tasks: some would have nothing to do. Use at most {current.tasks}."
+                f"{count} nodes for {current.tasks} tasks leave nodes without tasks. Use at most {current.tasks}."
             )
         return plan(
             current,
-            wanted,
+            count,
             workload,
             tau=self.tau,
             strategy=self.strategy,
@@ -77,14 +85,13 @@ class ScaleRequest:
             **self.knowledge,
         )
 
-    def _node_count(self, current: Ownership) -> int:
-        unknown: Sequence[str] = sorted(set(self.remove) - set(current.nodes))
+    def _target_count(self, current: "Ownership") -> int:
+        unknown = sorted(set(self.remove) - set(current.nodes))
         if unknown:
-            raise InvalidRequest(f"there is no node {unknown[0]!r}. There are {', '.join(current.nodes)}.")
-        count = len(current.nodes)
+            raise InvalidRequest(f"unknown node {unknown[0]!r}. Use one of {', '.join(current.nodes)}.")
         if self.nodes is not None:
             return self.nodes
-        wanted = count + (self.add or 0) - len(set(self.remove))
-        if wanted < 1:
-            raise InvalidRequest("no node would be left. Keep at least one.")
-        return wanted
+        count = len(current.nodes) + (self.add or 0) - len(set(self.remove))
+        if count < 1:
+            raise InvalidRequest("the request removes every node. Keep at least one.")
+        return count

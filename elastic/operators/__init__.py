@@ -1,6 +1,6 @@
-"""What a user writes, and how it runs: operators, their state, their timers. Nothing here knows Spark.
+"""Operators, their state and their timers, independent of Spark.
 
-Write an `Operator` (batches), a `KeyedOperator` (key by key) or a `stateless` function, and try it out in
+Write an `Operator` (batches), a `KeyedOperator` (key by key) or a `stateless` function, and test it with
 `elastic.operators.testing.OperatorTester` without a cluster.
 """
 
@@ -9,9 +9,8 @@ from elastic.operators.context import Context
 from elastic.operators.destinations import ToNext, ToSelf, ToSink
 from elastic.operators.keyed import KeyedOperator, ValueState
 from elastic.operators.library import CountByKey
-from elastic.operators.moment import Moment
 from elastic.operators.operator import Operator, State
-from elastic.operators.schemas import schema_of
+from elastic.operators.schemas import to_schema
 from elastic.operators.stages import Stage
 from elastic.operators.stateless import StatelessOperator, stateless
 from elastic.operators.timers import Timer
@@ -21,7 +20,6 @@ __all__ = [
     "CountByKey",
     "KeyedColumns",
     "KeyedOperator",
-    "Moment",
     "Operator",
     "Stage",
     "State",
@@ -31,6 +29,6 @@ __all__ = [
     "ToSelf",
     "ToSink",
     "ValueState",
-    "schema_of",
     "stateless",
+    "to_schema",
 ]

@@ -1,25 +1,27 @@
-"""How an operator is called, and what happens when it raises: for whole batches here, key by key in `keyed_calls`."""
+"""How operators are called, by batch or key by key, and what happens when they raise."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from elastic.errors import InvalidOutput, OperatorFailed
-from elastic.operators.context import Context
-from elastic.operators.failures import Quarantine, told
-from elastic.operators.moment import Moment
+from elastic.operators.context import Context, Moment
+from elastic.operators.grouping import group_rows
+from elastic.operators.keyed import MISSING, KeyedOperator, ValueState
 from elastic.operators.operator import Operator, State
-from elastic.operators.outputs import Outputs
-from elastic.operators.rows import as_json, shaped
-from elastic.operators.saved import copied
+from elastic.operators.outputs import OutputBuffer
+from elastic.operators.quarantine import Quarantine, format_traceback
+from elastic.operators.rows import as_json, slice_rows, to_input_format
+from elastic.operators.state_codec import copy_value
 from elastic.operators.timers import Timer, Timers
 
 
 class UnitState(State):
-    """A task's value and its timers: everything that is saved and moved."""
+    """The value and the timers of a unit: everything that is saved and moved."""
 
     __slots__ = ("timers",)
 
@@ -29,67 +31,67 @@ class UnitState(State):
 
 
 @dataclass
-class Step:
-    """One step in progress."""
+class UnitStep:
+    """A step of one unit in progress: the state that changes, and what the operator has emitted so far."""
 
     state: UnitState
     moment: Moment
-    outputs: Outputs
+    outputs: OutputBuffer
     quarantine: Quarantine = field(default_factory=Quarantine)
 
 
-class Calls(Protocol):
-    """The two occasions on which an operator is called."""
+class OperatorCaller(Protocol):
+    """Calls an operator for rows and for timers."""
 
-    def rows(self, step: Step, rows: pa.Table) -> None: ...
+    def rows(self, step: UnitStep, rows: pa.Table) -> None: ...
 
-    def timers(self, step: Step, due: list[Timer]) -> None: ...
+    def timers(self, step: UnitStep, due: list[Timer]) -> None: ...
 
 
 class CallFailed(Exception):
-    """The operator raised, or gave rows that do not fit; whatever it did must not count. Never leaves this package."""
+    """The operator raised or emitted invalid rows, so its effects must be undone. Internal to this package."""
 
     def __init__(self, cause: Exception) -> None:
         self.cause = cause
         super().__init__(str(cause))
 
 
-def called(step: Step, context: Context, call: Callable[[], Any], *, settle: bool) -> None:
-    """One call: outputs and timers count only if it goes well; with `settle` its rows are checked at once."""
-    outputs = step.outputs.fresh() if settle else step.outputs
+def run_call(step: UnitStep, context: Context, call: Callable[[], Any], *, settle: bool) -> None:
+    """Call the operator; outputs and timers take effect only on success. With `settle`, check its rows at once."""
+    outputs = step.outputs.new_empty() if settle else step.outputs
     try:
-        outputs.take(call())
+        outputs.add_all(call())
         if settle:
             outputs.settle()
     except MemoryError:
         raise
     except Exception as error:  # a user's operator may raise anything
-        context.forget_timers()
+        context.discard_timers()
         raise CallFailed(error) from error
     context.apply_timers(step.state.timers)
     if settle:
         step.outputs.extend(outputs)
 
 
-def raised(failed: CallFailed, name: str, moment: Moment, row: dict[str, Any] | None) -> Exception:
-    """What the job sees of a failed call."""
+def to_job_error(failed: CallFailed, name: str, moment: Moment, row: dict[str, Any] | None) -> Exception:
+    """Return the error with which a failed call ends the job."""
     if isinstance(failed.cause, InvalidOutput):
         return failed.cause
-    told_row = None if row is None else as_json(row)
-    return OperatorFailed(name, moment.task, moment.batch, told(failed.cause), told_row)
+    row_text = None if row is None else as_json(row)
+    return OperatorFailed(name, moment.task, moment.batch, format_traceback(failed.cause), row_text)
 
 
-def described(timer: Timer) -> dict[str, Any]:
-    """A timer in place of a row, for errors."""
+def describe_timer(timer: Timer) -> dict[str, Any]:
+    """Return a timer in the form of a row, for errors."""
     return {"timer": timer.name, "kind": timer.kind, "at_ms": timer.at_ms, "key": timer.key}
 
 
-class BatchCalls:
+class BatchCaller:
     """Calls `handle_batch`.
 
-    With `skip` the value is copied before the rows. If the call fails, the copy is put back and the rows are tried in
-    halves, until those that fail are alone; they are set aside, and all others count. O(log rows) calls and copies for
-    each row that fails.
+    With `skip` it copies the value before the call. If the call fails, it restores the copy and retries the rows in
+    halves, until the failing rows are alone; they are quarantined, and all others take effect. O(log rows) calls and
+    copies for each failing row.
     """
 
     def __init__(self, operator: Operator, name: str, *, skip: bool) -> None:
@@ -97,16 +99,16 @@ class BatchCalls:
         self._name = name
         self._skip = skip
 
-    def rows(self, step: Step, rows: pa.Table) -> None:
-        before = copied(step.state.value, self._name) if self._skip else None
+    def rows(self, step: UnitStep, rows: pa.Table) -> None:
+        before = copy_value(step.state.value, self._name) if self._skip else None
         context = Context(step.moment, timers_allowed=not self._operator.stateless)
-        input_rows = shaped(rows, self._operator.input_format)
+        input_rows = to_input_format(rows, self._operator.input_format)
         try:
             call = partial(self._operator.handle_batch, input_rows, step.state, context)
-            called(step, context, call, settle=self._skip)
+            run_call(step, context, call, settle=self._skip)
         except CallFailed as failed:
             if not self._skip:
-                raise raised(failed, self._name, step.moment, rows.slice(0, 1).to_pylist()[0]) from failed.cause
+                raise to_job_error(failed, self._name, step.moment, rows.slice(0, 1).to_pylist()[0]) from failed.cause
             step.state.value = before
             if rows.num_rows == 1:
                 step.quarantine.add(rows.to_pylist(), failed.cause)
@@ -117,15 +119,73 @@ class BatchCalls:
         self.rows(step, rows.slice(0, half))
         self.rows(step, rows.slice(half))
 
-    def timers(self, step: Step, due: list[Timer]) -> None:
+    def timers(self, step: UnitStep, due: list[Timer]) -> None:
         context = Context(step.moment, for_timers=True)
         for timer in due:
-            before = copied(step.state.value, self._name) if self._skip else None
+            before = copy_value(step.state.value, self._name) if self._skip else None
             try:
                 call = partial(self._operator.handle_timer, timer, step.state, context)
-                called(step, context, call, settle=self._skip)
+                run_call(step, context, call, settle=self._skip)
             except CallFailed as failed:
                 if not self._skip:
-                    raise raised(failed, self._name, step.moment, described(timer)) from failed.cause
+                    raise to_job_error(failed, self._name, step.moment, describe_timer(timer)) from failed.cause
                 step.state.value = before
-                step.quarantine.add([described(timer)], failed.cause)
+                step.quarantine.add([describe_timer(timer)], failed.cause)
+
+
+class KeyedCaller:
+    """Calls `handle_key`. With `skip`, a key whose call fails keeps its old value, and its rows are quarantined."""
+
+    def __init__(self, operator: KeyedOperator, key: tuple[str, ...], name: str, *, skip: bool) -> None:
+        self._operator = operator
+        self._key = key
+        self._name = name
+        self._skip = skip
+
+    def rows(self, step: UnitStep, rows: pa.Table) -> None:
+        keys, ordered, offsets = group_rows(rows, self._key)
+        input_rows = to_input_format(ordered, self._operator.input_format)
+        context = Context(step.moment)
+        for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
+            handle = partial(self._operator.handle_key, key, slice_rows(input_rows, begin, end))
+            self._call(step, context, key, handle, partial(_dicts, ordered, begin, end))
+
+    def timers(self, step: UnitStep, due: list[Timer]) -> None:
+        context = Context(step.moment, for_timers=True)
+        for timer in due:
+            handle = partial(self._operator.handle_expired, timer.key, timer)
+            self._call(step, context, timer.key, handle, partial(_dicts_of_timer, timer))
+
+    def _call(
+        self,
+        step: UnitStep,
+        context: Context,
+        key: Any,
+        handle: Callable[[ValueState, Context], Any],
+        rows: Callable[[], list[dict[str, Any]]],
+    ) -> None:
+        """Call the operator for one key; `rows` returns what is quarantined if that fails."""
+        values: dict[Any, Any] = step.state.value
+        before = copy_value(values[key], self._name) if self._skip and key in values else MISSING
+        context.key = key
+        try:
+            state = ValueState(values, key, self._operator.initial_state)
+            run_call(step, context, partial(handle, state, context), settle=self._skip)
+        except CallFailed as failed:
+            failing = rows()
+            if not self._skip:
+                raise to_job_error(failed, self._name, step.moment, failing[0]) from failed.cause
+            if before is MISSING:
+                values.pop(key, None)
+            else:
+                values[key] = before
+            step.quarantine.add(failing, failed.cause)
+
+
+def _dicts(rows: pa.Table, begin: int, end: int) -> list[dict[str, Any]]:
+    dicts: list[dict[str, Any]] = slice_rows(rows, begin, end).to_pylist()
+    return dicts
+
+
+def _dicts_of_timer(timer: Timer) -> list[dict[str, Any]]:
+    return [describe_timer(timer)]

@@ -1,21 +1,46 @@
-"""What an operator may know besides its rows and its state; all of it is the same when a batch is replayed."""
+"""What an operator knows besides its rows and its state; a replay of the batch sees the same."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from elastic.errors import InvalidJob
-from elastic.operators.moment import Moment
+from elastic.operators.event_times import mask_until
 from elastic.operators.timers import KINDS, Timer, TimerKind, Timers
-from elastic.operators.times import until
+from storage.state import UnitId
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One round of one batch of one unit, with the clocks of the batch.
+
+    `watermark_ms` applies to the rows, `next_watermark_ms` to the timers after them; None without a watermark.
+    """
+
+    unit: UnitId
+    batch: int
+    round: int
+    timestamp_ms: int
+    watermark_ms: int | None = None
+    next_watermark_ms: int | None = None
+
+    @property
+    def task(self) -> int:
+        return self.unit.task
+
+    @property
+    def clocks(self) -> dict[str, int | None]:
+        """The time of each kind of timer after the rows are processed."""
+        return {"event": self.next_watermark_ms, "processing": self.timestamp_ms}
 
 
 class Context:
-    """The batch, its time, its randomness, and the timers.
+    """The batch, its time, its random numbers, and timers.
 
-    Timers take effect when the call returns without an error; a timer that is due already goes off after the rows of
-    the batch, one that a timer sets in the next batch.
+    Timers take effect if the call succeeds. A timer that is already due fires after the rows of the batch; one that a
+    timer sets fires in the next batch.
     """
 
     def __init__(self, moment: Moment, *, timers_allowed: bool = True, for_timers: bool = False) -> None:
@@ -41,14 +66,14 @@ class Context:
 
     @property
     def timestamp_ms(self) -> int:
-        """The batch's time: what now is, in this batch."""
+        """The processing time of the batch."""
         return self._moment.timestamp_ms
 
     @property
     def random(self) -> np.random.Generator:
-        """Numbers that are the same again when the batch is replayed."""
+        """A random generator that yields the same numbers when the batch is replayed."""
         if self._random is None:
-            self._random = np.random.default_rng([self._moment.slot, self._moment.batch, self._moment.round])
+            self._random = np.random.default_rng([self._moment.unit.number, self._moment.batch, self._moment.round])
         return self._random
 
     def set_timer(self, at_ms: int, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
@@ -62,10 +87,10 @@ class Context:
         self._changes.append((kind, self.key if key is None else key, name))
 
     def late(self, rows: Any, column: str) -> Any:
-        """Which rows are no later than the watermark; none without one, and never a null.
+        """Return a mask of the late rows: those at or before the watermark; nulls are never late.
 
-        A mask of the kind that the rows can be filtered with: an Arrow array for Arrow, a NumPy array for pandas, a
-        list for a list of dicts. The column holds timestamps, or whole numbers that are milliseconds.
+        The mask fits the rows: an Arrow array for Arrow, a NumPy array for pandas, a list for a list of dicts. The
+        column holds timestamps, or integers in milliseconds.
         """
         arrow = isinstance(rows, pa.Table | pa.RecordBatch)
         if arrow:
@@ -73,13 +98,13 @@ class Context:
         else:
             values = [row[column] for row in rows] if isinstance(rows, list) else rows[column]
             times = pa.array(values, from_pandas=True)
-        mask = until(times, self.watermark_ms)
+        mask = mask_until(times, self.watermark_ms)
         if arrow:
             return pa.array(mask)
         return mask.tolist() if isinstance(rows, list) else mask
 
     def apply_timers(self, timers: Timers) -> None:
-        """What the engine calls when the operator's call went well."""
+        """Apply the timer changes; the engine calls it when the operator's call succeeds."""
         for change in self._changes:
             if isinstance(change, Timer):
                 timers.set(change)
@@ -87,12 +112,12 @@ class Context:
                 timers.delete(*change)
         self._changes.clear()
 
-    def forget_timers(self) -> None:
-        """What the engine calls when the operator's call failed."""
+    def discard_timers(self) -> None:
+        """Discard the timer changes; the engine calls it when the operator's call fails."""
         self._changes.clear()
 
     def _check(self, kind: str) -> None:
         if not self._timers_allowed:
-            raise InvalidJob("an operator without a state sets no timers. Make it an Operator or a KeyedOperator.")
+            raise InvalidJob("a stateless operator cannot set timers. Make it an Operator or a KeyedOperator.")
         if kind not in KINDS:
-            raise InvalidJob(f"there are no {kind!r} timers. Use 'event' or 'processing'.")
+            raise InvalidJob(f"unknown timer kind {kind!r}. Use 'event' or 'processing'.")

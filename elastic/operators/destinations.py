@@ -1,4 +1,4 @@
-"""Where yielded rows go, if not where plain rows go."""
+"""Wrappers of emitted rows that name their destination. Pickled operators refer to this module by name."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,6 @@ class ToNext:
 
 @dataclass(frozen=True, slots=True)
 class ToSelf:
-    """Rows that come back to this operator in the next round, routed by its key, in its input schema."""
+    """Rows for this operator in the next round, routed by its key, in its input schema."""
 
     rows: Any

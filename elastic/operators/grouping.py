@@ -1,4 +1,4 @@
-"""The rows of a batch, key by key."""
+"""Grouping of the rows of a batch by key."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -8,13 +8,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types as kinds
 
-from elastic.operators.keys import python_keys
+from elastic.operators.keys import to_python_keys
 
 
-class Grouped(NamedTuple):
-    """Rows with equal keys side by side: key i has rows offsets[i]..offsets[i+1]-1 of `rows`, in their old order.
+class GroupedRows(NamedTuple):
+    """Rows grouped by key: key i has rows offsets[i]..offsets[i+1]-1 of `rows`, in their original order.
 
-    Keys stand in the order of their first appearance.
+    Keys are in order of first appearance.
     """
 
     keys: list[Any]
@@ -22,35 +22,35 @@ class Grouped(NamedTuple):
     offsets: list[int]
 
 
-def grouped(rows: pa.Table, key: Sequence[str]) -> Grouped:
+def group_rows(rows: pa.Table, key: Sequence[str]) -> GroupedRows:
     """Group by the key columns; O(n log n) in Arrow and NumPy, and one Python object per key."""
     columns = [_plain(rows.column(name)) for name in key]
     codes = _codes([leaf for column in columns for leaf in _leaves(column)])
     first = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
-    keys = python_keys([column.take(pa.array(first)) for column in columns])
+    keys = to_python_keys([column.take(pa.array(first)) for column in columns])
     counts = np.bincount(codes)
-    if len(counts) < len(codes):  # else every key has one row, and they are in order already
+    if len(counts) < len(codes):  # else every key has one row, and rows are in order
         rows = rows.combine_chunks().take(pa.array(np.argsort(codes, kind="stable")))
-    return Grouped(keys, rows, [0, *np.cumsum(counts).tolist()])
+    return GroupedRows(keys, rows, [0, *np.cumsum(counts).tolist()])
 
 
 def _codes(leaves: Sequence[pa.Array]) -> NDArray[np.int64]:
-    """A number for each row, the same for equal keys, in order of first appearance."""
-    codes, *others = map(_encoded, leaves)
+    """Return a code for each row, equal for equal keys, in order of first appearance."""
+    codes, *others = map(_encode, leaves)
     for other in others:
         # Both are below the number of rows, so the product fits into 64 bits.
-        codes = _encoded(pa.array(codes * (int(other.max()) + 1) + other))
+        codes = _encode(pa.array(codes * (int(other.max()) + 1) + other))
     return codes
 
 
-def _encoded(leaf: pa.Array) -> NDArray[np.int64]:
-    encoded = leaf.dictionary_encode(null_encoding="encode")
-    numbers: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
+def _encode(leaf: pa.Array) -> NDArray[np.int64]:
+    encode = leaf.dictionary_encode(null_encoding="encode")
+    numbers: NDArray[np.int64] = encode.indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def _leaves(column: pa.Array) -> Iterator[pa.Array]:
-    """The columns that decide whether two keys are equal: of a struct, whether it is null, and its fields."""
+    """Yield the columns that decide whether two keys are equal: for a struct its validity and its fields."""
     if kinds.is_struct(column.type):
         yield column.is_valid()
         for field in column.flatten():

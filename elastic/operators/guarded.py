@@ -5,51 +5,51 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from elastic.operators.calls import Calls, Step, UnitState, described
-from elastic.operators.failures import Quarantine
-from elastic.operators.grouping import grouped
-from elastic.operators.outputs import Outputs
+from elastic.operators.calls import OperatorCaller, UnitState, UnitStep, describe_timer
+from elastic.operators.grouping import group_rows
+from elastic.operators.outputs import OutputBuffer
+from elastic.operators.quarantine import Quarantine
 from elastic.operators.timers import Timer
 
 Result = TypeVar("Result")
 
 
 class ProcessDied(Exception):
-    """The process that tried a call did not survive it."""
+    """The process that ran a call died."""
 
 
 class Trial(Protocol):
-    """Runs a call in a copy of this process and returns what it returns; raises `ProcessDied`."""
+    """Runs a call in a fork of this process and returns its result; raises `ProcessDied` if the fork dies."""
 
     def __call__(self, call: Callable[[], Result]) -> Result: ...
 
 
-class GuardedCalls:
-    """Calls that are tried in another process; what that process made of the state becomes the state.
+class GuardedCaller:
+    """Runs each call in another process, and adopts the state that the call leaves there.
 
-    If the process dies, the rows are tried in halves until those that kill it are alone; they are set aside, and all
-    others count. With key columns, rows of one key stay together, as when a keyed operator raises. O(log rows) deaths
-    for each row that kills. Deterministic as far as the operator dies of the same rows again.
+    If the process dies, the rows are retried in halves until those that kill it are alone; they are quarantined, and
+    all others take effect. With key columns, rows of one key stay together, as when a keyed operator raises. O(log
+    rows) deaths for each fatal row. Deterministic if the same rows kill the operator again.
     """
 
     def __init__(
         self,
-        calls: Calls,
+        caller: OperatorCaller,
         trial: Trial,
         key: tuple[str, ...] | None,
         capture: Callable[[UnitState], Any],
         restore: Callable[[Any], UnitState],
     ) -> None:
-        self._calls = calls
+        self._caller = caller
         self._trial = trial
         self._key = key
         self._capture = capture
         self._restore = restore
 
-    def rows(self, step: Step, rows: pa.Table) -> None:
+    def rows(self, step: UnitStep, rows: pa.Table) -> None:
         bounds: Sequence[int] = range(rows.num_rows + 1)
         if self._key is not None:
-            _, rows, bounds = grouped(rows, self._key)
+            _, rows, bounds = group_rows(rows, self._key)
 
         def part(first: int, end: int) -> pa.Table:
             return rows.slice(bounds[first], bounds[end] - bounds[first])
@@ -57,23 +57,23 @@ class GuardedCalls:
         self._halve(
             step,
             (0, len(bounds) - 1),
-            lambda tried, first, end: self._calls.rows(tried, part(first, end)),
+            lambda tried, first, end: self._caller.rows(tried, part(first, end)),
             lambda first, end: part(first, end).to_pylist(),
         )
 
-    def timers(self, step: Step, due: list[Timer]) -> None:
+    def timers(self, step: UnitStep, due: list[Timer]) -> None:
         self._halve(
             step,
             (0, len(due)),
-            lambda tried, first, end: self._calls.timers(tried, due[first:end]),
-            lambda first, end: list(map(described, due[first:end])),
+            lambda tried, first, end: self._caller.timers(tried, due[first:end]),
+            lambda first, end: list(map(describe_timer, due[first:end])),
         )
 
     def _halve(
         self,
-        step: Step,
+        step: UnitStep,
         span: tuple[int, int],
-        call: Callable[[Step, int, int], None],
+        call: Callable[[UnitStep, int, int], None],
         rows_of: Callable[[int, int], list[dict[str, Any]]],
     ) -> None:
         first, end = span
@@ -92,9 +92,9 @@ class GuardedCalls:
         step.outputs.extend(outputs)
         step.quarantine.extend(quarantine)
 
-    def _attempt(self, step: Step, call: Callable[[Step], None]) -> tuple[Any, Outputs, Quarantine]:
-        """In the other process: what the call did."""
-        tried = Step(step.state, step.moment, step.outputs.fresh())
+    def _attempt(self, step: UnitStep, call: Callable[[UnitStep], None]) -> tuple[Any, OutputBuffer, Quarantine]:
+        """Run the call, in the other process; return its effects."""
+        tried = UnitStep(step.state, step.moment, step.outputs.new_empty())
         call(tried)
         tried.outputs.settle()
         return self._capture(tried.state), tried.outputs, tried.quarantine

@@ -1,4 +1,4 @@
-"""What a user writes who thinks key by key."""
+"""Operators that process a batch key by key."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -7,14 +7,14 @@ import pyarrow as pa
 
 from elastic.operators.context import Context
 from elastic.operators.operator import Operator, Yields
-from elastic.operators.queries import rows_of_keyed_values
+from elastic.operators.state_queries import to_keyed_rows
 from elastic.operators.timers import Timer
 
 MISSING = object()
 
 
 class ValueState:
-    """The state of one key. What `get` gives may be changed in place, but call `update` then: only that stores it."""
+    """The state of one key. A value from `get` may be changed in place, but only `update` stores it."""
 
     __slots__ = ("_initial", "_key", "_values")
 
@@ -27,7 +27,7 @@ class ValueState:
         return self._key in self._values
 
     def get(self) -> Any:
-        """The value; what `initial_state` gives if there is none yet."""
+        """Return the value, or that of `initial_state` if there is none."""
         value = self._values.get(self._key, MISSING)
         return self._initial() if value is MISSING else value
 
@@ -35,15 +35,15 @@ class ValueState:
         self._values[self._key] = value
 
     def clear(self) -> None:
-        """Forget the key; it takes no more memory."""
+        """Delete the value; the key takes no more memory."""
         self._values.pop(self._key, None)
 
 
 class KeyedOperator(Operator):
-    """A function over the rows of one key, and a state for each key.
+    """A function over the rows of one key, with a state for each key.
 
-    `handle_key` is called once a batch for each key in it, in order of first appearance. A key is the value of its
-    column, or a tuple of values if there are several key columns. Timers belong to the key that sets them. A call
+    The engine calls `handle_key` once per batch for each key in it, in order of first appearance. A key is the value of
+    its column, or a tuple of values if there are several key columns. Timers belong to the key that sets them. A call
     costs some microseconds, and a state is a Python object: for millions of keys with a few numbers each, write an
     `Operator` over `KeyedColumns`.
     """
@@ -51,12 +51,12 @@ class KeyedOperator(Operator):
     input_format: ClassVar[str] = "rows"
 
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> Yields:
-        """The rows of one key, at least one, in their order."""
-        raise NotImplementedError(f"{type(self).__name__} has no handle_key. Write one.")
+        """Process the rows of one key: at least one, in order."""
+        raise NotImplementedError(f"{type(self).__name__} does not define handle_key. Define it.")
 
     def handle_expired(self, key: Any, timer: Timer, state: ValueState, context: Context) -> Yields:
-        """A timer that this key set is due."""
-        raise NotImplementedError(f"{type(self).__name__} sets timers, but has no handle_expired. Write one.")
+        """Process a due timer of this key."""
+        raise NotImplementedError(f"{type(self).__name__} sets timers but does not define handle_expired. Define it.")
 
     def state_rows(self, value: Any) -> pa.Table:
-        return rows_of_keyed_values(value, self.key, self.input_schema)
+        return to_keyed_rows(value, self.key, self.input_schema)

@@ -1,4 +1,4 @@
-"""Keys as Python values: one per key column, or a tuple of them; equal exactly where Spark says so."""
+"""Keys as Python values: one value per key column, or a tuple of them; equal exactly if Spark says so."""
 
 import math
 from collections.abc import Callable
@@ -7,48 +7,48 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as kinds
 
-NAN = math.nan  # one object: a dict finds a NaN only by identity
+NAN = math.nan  # one object, since a dict finds NaN only by identity
 
 
-def canonical(value: Any) -> Any:
-    """The one Python value of a key: NaN as one object, -0.0 as 0.0, structs and lists as tuples."""
+def to_canonical(value: Any) -> Any:
+    """Return the canonical value of a key: one NaN object, 0.0 for -0.0, tuples for structs and lists."""
     if isinstance(value, float):
         return NAN if math.isnan(value) else value + 0.0
     if isinstance(value, dict):
-        return tuple(canonical(field) for field in value.values())
+        return tuple(to_canonical(field) for field in value.values())
     if isinstance(value, tuple | list):
-        return tuple(map(canonical, value))
+        return tuple(map(to_canonical, value))
     return value
 
 
 def needs_canonical(kind: pa.DataType) -> bool:
-    """Whether values of this type may need `canonical`; most do not, and are spared the call."""
+    """Return whether values of this type may need `to_canonical`; most do not."""
     return bool(kinds.is_floating(kind) or kinds.is_struct(kind))
 
 
-def key_of(values: tuple[Any, ...]) -> Any:
-    """The key as operators see it: the value itself if there is one key column, else the tuple."""
-    return canonical(values[0]) if len(values) == 1 else canonical(values)
+def to_key(values: tuple[Any, ...]) -> Any:
+    """Return the key in the form that operators use: the value itself for one key column, else the tuple."""
+    return to_canonical(values[0]) if len(values) == 1 else to_canonical(values)
 
 
-def order(value: Any) -> Any:
-    """Sorts keys of any mixture: None first, then by type, NaN last of the floats; the same in every process."""
+def sort_key(value: Any) -> Any:
+    """Return a sort key for keys of mixed types: None first, then by type, NaN after other floats; deterministic."""
     if value is None:
         return ("",)
     if isinstance(value, tuple):
-        return ("tuple", tuple(map(order, value)))
+        return ("tuple", tuple(map(sort_key, value)))
     if isinstance(value, float):
         return ("float", math.isnan(value), 0.0 if math.isnan(value) else value)
     return (type(value).__name__, value)
 
 
-def python_keys(columns: list[pa.Array]) -> list[Any]:
-    """The key of every row."""
+def to_python_keys(columns: list[pa.Array]) -> list[Any]:
+    """Return the key of every row."""
     lists = [_values(column) for column in columns]
     return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:
     values: list[Any] = column.to_pylist()
-    convert: Callable[[Any], Any] | None = canonical if needs_canonical(column.type) else None
+    convert: Callable[[Any], Any] | None = to_canonical if needs_canonical(column.type) else None
     return values if convert is None else list(map(convert, values))

@@ -1,4 +1,4 @@
-"""What an operator yields, gathered by where it goes."""
+"""The rows that an operator emits, buffered by destination."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -13,20 +13,20 @@ SINK, NEXT, SELF = "sink", "next", "self"
 _DESTINATIONS: dict[type, str] = {ToSink: SINK, ToNext: NEXT, ToSelf: SELF}
 
 
-class Outputs:
-    """Rows on their way out. Single rows are gathered and become one table together, not a table each."""
+class OutputBuffer:
+    """Emitted rows by destination. Single rows are collected into one table, not a table each."""
 
     def __init__(self, operator: str, schemas: Mapping[str, pa.Schema]) -> None:
         self._operator = operator
         self._schemas = schemas
         self.parts: dict[str, list[Any]] = {}
 
-    def fresh(self) -> Self:
-        """An empty one for the same operator."""
+    def new_empty(self) -> Self:
+        """Return an empty buffer for the same operator."""
         return type(self)(self._operator, self._schemas)
 
-    def take(self, result: Any) -> None:
-        """Everything a call yields or returns."""
+    def add_all(self, result: Any) -> None:
+        """Add everything that a call yields or returns."""
         for item in _items(result):
             to = _DESTINATIONS.get(type(item))
             if to is None:
@@ -35,23 +35,23 @@ class Outputs:
                 self._add(to, item.rows)
 
     def settle(self) -> None:
-        """Make tables of all rows, so that rows that do not fit are found here and not later."""
+        """Convert all rows to tables, so that invalid rows are detected now and not later."""
         for to in self.parts:
             self.parts[to] = [self.table(to)]
 
     def extend(self, other: Self) -> None:
-        """Take over what another one has gathered."""
+        """Add the rows of another buffer."""
         for to, parts in other.parts.items():
             self.parts.setdefault(to, []).extend(parts)
 
     def table(self, to: str) -> pa.Table | None:
-        """All rows that go there, in the order they came; None if there are none."""
+        """Return all rows for a destination, in order; None if there are none."""
         parts = self.parts.get(to)
         if not parts:
             return None
         schema = self._schemas[to]
         try:
-            # Rows to itself have the input's columns, which the operator did not choose and need not fill.
+            # Rows to itself have the columns of the input, not all of which the operator must fill.
             tables = [as_table(part, schema, complete=to != SELF) for part in parts]
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise InvalidOutput(self._operator, f"rows to {to}: {error}") from error
@@ -60,18 +60,18 @@ class Outputs:
 
     def _add(self, to: str, rows: Any) -> None:
         if to not in self._schemas:
-            raise InvalidOutput(self._operator, f"it yields rows to {to}, which it does not declare")
+            raise InvalidOutput(self._operator, f"it emits rows to {to!r}, which it does not declare")
         parts = self.parts.setdefault(to, [])
         if not is_one_row(rows):
             parts.append(rows)
-        elif parts and isinstance(parts[-1], _Gathered) and isinstance(rows, tuple) == isinstance(parts[-1][0], tuple):
+        elif parts and isinstance(parts[-1], _RowList) and isinstance(rows, tuple) == isinstance(parts[-1][0], tuple):
             parts[-1].append(rows)
         else:
-            parts.append(_Gathered([rows]))
+            parts.append(_RowList([rows]))
 
 
-class _Gathered(list[Any]):
-    """Rows that came one by one; a user's own list is never added to."""
+class _RowList(list[Any]):
+    """Rows that were emitted one by one; distinguishes this list from one that the user emitted."""
 
 
 def _items(result: Any) -> Iterable[Any]:

@@ -1,4 +1,4 @@
-"""Rows in the shapes that operators take and give."""
+"""Rows in the formats that operators take and emit."""
 
 import json
 import sys
@@ -14,27 +14,27 @@ INPUT_FORMATS = ("arrow", "pandas", "rows")
 
 def check_input_format(name: str) -> None:
     if name not in INPUT_FORMATS:
-        raise InvalidJob(f"there is no input_format {name!r}. Use one of {', '.join(INPUT_FORMATS)}.")
+        raise InvalidJob(f"unknown input_format {name!r}. Use one of {', '.join(INPUT_FORMATS)}.")
     if name == "pandas":
         _import_pandas()
 
 
-def shaped(rows: pa.Table, input_format: str) -> Any:
-    """A table as the operator wants it."""
+def to_input_format(rows: pa.Table, input_format: str) -> Any:
+    """Convert a table to the input format of an operator."""
     if input_format == "pandas":
         return rows.to_pandas()
     return rows if input_format == "arrow" else rows.to_pylist()
 
 
-def cut(shaped_rows: Any, begin: int, end: int) -> Any:
-    """Rows begin..end-1 of what `shaped` gave; without copying, except for the list itself."""
-    if isinstance(shaped_rows, pa.Table):
-        return shaped_rows.slice(begin, end - begin)
-    return shaped_rows[begin:end] if isinstance(shaped_rows, list) else shaped_rows.iloc[begin:end]
+def slice_rows(rows: Any, begin: int, end: int) -> Any:
+    """Return rows begin..end-1 of any input format, without copying them."""
+    if isinstance(rows, pa.Table):
+        return rows.slice(begin, end - begin)
+    return rows[begin:end] if isinstance(rows, list) else rows.iloc[begin:end]
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether these are a pandas frame; where pandas was never imported, nothing is."""
+    """Return whether these rows are a pandas DataFrame, without importing pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, pandas.DataFrame)
 
@@ -44,9 +44,9 @@ def is_one_row(rows: Any) -> bool:
 
 
 def as_table(rows: Any, schema: pa.Schema, *, complete: bool = False) -> pa.Table:
-    """What an operator gave, in its declared schema; `ValueError` or `TypeError` says why that cannot be.
+    """Convert emitted rows to a table of the declared schema; raises `ValueError` or `TypeError` if that is impossible.
 
-    With `complete`, a dict that lacks a column is refused; without it, the column is null.
+    With `complete`, a dict that lacks a column is refused; otherwise the column is null.
     """
     if is_one_row(rows):
         rows = [rows]
@@ -59,7 +59,7 @@ def as_table(rows: Any, schema: pa.Schema, *, complete: bool = False) -> pa.Tabl
     elif isinstance(rows, list):
         return _table_of_rows(rows, schema, complete)
     else:
-        raise TypeError(f"a {type(rows).__name__} is not rows; tables, frames, lists of dicts or tuples are")
+        raise TypeError(f"expected tables, DataFrames, or lists of dicts or tuples, got a {type(rows).__name__}")
     if table.schema.equals(schema):
         return table
     _check_names(table.schema.names, schema.names)
@@ -73,15 +73,15 @@ def _table_of_rows(rows: Sequence[Any], schema: pa.Schema, complete: bool) -> pa
     if rows and all(isinstance(row, tuple) for row in rows):
         odd = next((row for row in rows if len(row) != len(names)), None)
         if odd is not None:
-            raise ValueError(f"a tuple of {len(odd)} values for {len(names)} columns")
+            raise ValueError(f"a tuple has {len(odd)} values for {len(names)} columns")
         columns = list(zip(*rows, strict=True))
     elif all(isinstance(row, Mapping) for row in rows):
         strange = next((row for row in rows if not row.keys() <= known), None)
         if strange is not None:
-            raise ValueError(f"no column is declared for {sorted(set(strange) - known, key=str)}")
+            raise ValueError(f"a row has undeclared columns {sorted(set(strange) - known, key=str)}")
         lacking = next((row for row in rows if len(row) < len(known)), None)
         if complete and lacking is not None:
-            raise ValueError(f"a row has no {sorted(known - set(lacking))}; a null is written as None")
+            raise ValueError(f"a row lacks the columns {sorted(known - set(lacking))}; write a null as None")
         columns = [[row.get(name) for row in rows] for name in names]
     else:
         raise TypeError("a list of rows must hold only dicts, or only tuples")
@@ -93,22 +93,22 @@ def _table_of_rows(rows: Sequence[Any], schema: pa.Schema, complete: bool) -> pa
 def _check_names(given: Sequence[str], wanted: Sequence[str]) -> None:
     missing, extra = set(wanted) - set(given), set(given) - set(wanted)
     if missing or extra or len(given) != len(wanted):
-        raise ValueError(f"it has the columns {list(given)}, not {list(wanted)}")
+        raise ValueError(f"expected columns {list(wanted)}, got {list(given)}")
 
 
 def _check_nulls(arrays: Sequence[pa.Array], schema: pa.Schema) -> None:
     for array, field in zip(arrays, schema, strict=True):
         if array.null_count and not field.nullable:
-            raise ValueError(f"column {field.name!r} has nulls, and is declared without")
+            raise ValueError(f"column {field.name!r} has nulls but is declared not null")
 
 
 def as_json(row: Mapping[str, Any]) -> str:
-    """A row for people to read; what JSON does not have becomes text."""
+    """Return a row as JSON for messages; values that JSON lacks become strings."""
     return json.dumps(row, default=lambda value: value.hex() if isinstance(value, bytes) else str(value))
 
 
 def _import_pandas() -> None:
     try:
-        import pandas  # noqa: F401 - a package of some weight that most operators do not need
+        import pandas  # noqa: F401 - a large package that most operators do not need
     except ImportError as cause:
         raise MissingPackage("input_format 'pandas'", "pandas", "pandas") from cause

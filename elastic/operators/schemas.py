@@ -1,4 +1,4 @@
-"""Schemas as users write them: Spark's DDL, such as "word string, count long", or an Arrow schema."""
+"""Schemas in Spark's DDL, such as "word string, count long", or as Arrow schemas."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -35,8 +35,8 @@ _TYPES: dict[str, pa.DataType] = {
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\w+|[<>(),:])")
 
 
-def schema_of(declared: SchemaLike) -> pa.Schema:
-    """The Arrow schema; a type alone is one column named `key`. `InvalidJob` for text that is not DDL."""
+def to_schema(declared: SchemaLike) -> pa.Schema:
+    """Return the Arrow schema; a type alone is one column named `key`. Raises `InvalidJob` for invalid DDL."""
     if isinstance(declared, pa.Schema):
         return declared
     if isinstance(declared, pa.DataType):
@@ -55,10 +55,10 @@ class _Parser:
     def schema(self) -> pa.Schema:
         fields = self._many(self._field)
         if self._next:
-            raise self._error(f"{self._next!r} is not expected")
+            raise self._error(f"unexpected {self._next!r}")
         names = [field.name for field in fields]
         if len(set(names)) < len(names):
-            raise self._error("it names a column twice")
+            raise self._error("duplicate column")
         return pa.schema(fields)
 
     def _field(self) -> pa.Field:
@@ -71,7 +71,7 @@ class _Parser:
             self._take()
             self._expect("null")
             nullable = False
-        return pa.field(_unquoted(name), kind, nullable)
+        return pa.field(_unquote(name), kind, nullable)
 
     def _type(self) -> pa.DataType:
         name = self._take().lower()
@@ -88,7 +88,7 @@ class _Parser:
             return pa.map_(*self._between("<", self._type, ">"))
         if name == "struct":
             return pa.struct(self._between("<", self._field, ">"))
-        raise self._error(f"{name!r} is not a type")
+        raise self._error(f"unknown type {name!r}")
 
     def _between(self, opening: str, item: Callable[[], _Item], closing: str) -> list[_Item]:
         self._expect(opening)
@@ -106,22 +106,22 @@ class _Parser:
     def _number(self) -> int:
         text = self._take()
         if not text.isdigit():
-            raise self._error(f"{text!r} is not a number")
+            raise self._error(f"expected a number, got {text!r}")
         return int(text)
 
     def _expect(self, token: str) -> None:
         if self._take().lower() != token:
-            raise self._error(f"{token!r} is missing")
+            raise self._error(f"expected {token!r}")
 
     def _take(self) -> str:
         token = self._next
         if not token:
-            raise self._error("it ends too early")
+            raise self._error("unexpected end")
         self._next = next(self._tokens, "")
         return token
 
     def _error(self, why: str) -> InvalidJob:
-        return InvalidJob(f"{self._text!r} is not a schema: {why}. Write it like 'word string, count long'.")
+        return InvalidJob(f"invalid schema {self._text!r}: {why}. Write it like 'word string, count long'.")
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -129,10 +129,10 @@ def _tokens(text: str) -> Iterator[str]:
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
-            raise InvalidJob(f"{text!r} is not a schema, at {text[at:]!r}. Write it like 'word string, count long'.")
+            raise InvalidJob(f"invalid schema {text!r}, at {text[at:]!r}. Write it like 'word string, count long'.")
         yield match.group(1)
         at = match.end()
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -1,4 +1,4 @@
-"""A pipeline: operators in order, each with its key, and the schemas between them."""
+"""Pipelines: operators in order, each with its key, and the schemas between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Literal
 import pyarrow as pa
 
 from elastic.errors import InvalidJob, NotAnOperator
-from elastic.operators.execution import StageRunner
 from elastic.operators.operator import Operator
-from elastic.operators.schemas import schema_of
+from elastic.operators.schemas import to_schema
+from elastic.operators.stage_runner import StageRunner
 
 
 @dataclass(frozen=True)
@@ -25,37 +25,39 @@ class Stage:
 
     def __init__(self, operator: Operator, key: str | Sequence[str] = (), name: str = "") -> None:
         object.__setattr__(self, "operator", operator)
-        object.__setattr__(self, "key", key_columns(key))
+        object.__setattr__(self, "key", to_key_columns(key))
         object.__setattr__(self, "name", name)
 
 
-def key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of key columns, from one or several."""
+def to_key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the key columns, given as one string or several."""
     return (key,) if isinstance(key, str) else tuple(key)
 
 
-def stages_of(pipeline: Operator | Stage | Sequence[Operator | Stage], key: str | Sequence[str]) -> tuple[Stage, ...]:
-    """The stages, each with a key and with a name that no other stage has."""
+def build_stages(
+    pipeline: Operator | Stage | Sequence[Operator | Stage], key: str | Sequence[str]
+) -> tuple[Stage, ...]:
+    """Return the stages of a pipeline, each with a key and a unique name."""
     given = list(pipeline) if isinstance(pipeline, Sequence) else [pipeline]
     if not given:
-        raise InvalidJob("a pipeline without operators. Give at least one.")
-    default_key = key_columns(key)
+        raise InvalidJob("the pipeline has no operators. Give at least one.")
+    default_key = to_key_columns(key)
     stages: list[Stage] = []
     for item in given:
         stage = item if isinstance(item, Stage) else Stage(item)
         if not isinstance(stage.operator, Operator):
             raise NotAnOperator(stage.operator)
-        name = stage.name or _unused(_name(stage.operator), {made.name for made in stages})
-        if name in {made.name for made in stages}:
-            raise InvalidJob(f"two stages are named {name!r}. Give each a name of its own.")
+        name = stage.name or _unused(_name(stage.operator), {other.name for other in stages})
+        if name in {other.name for other in stages}:
+            raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
         stages.append(Stage(stage.operator, stage.key or default_key, name))
     return tuple(stages)
 
 
-def runners_of(
+def build_runners(
     stages: Sequence[Stage], input_schema: pa.Schema, on_error: Literal["fail", "skip"] = "fail"
 ) -> tuple[StageRunner, ...]:
-    """A runner for each stage; what a stage emits to the next is that one's input."""
+    """Return a runner for each stage; the rows that a stage emits to the next are its input."""
     runners = []
     for number, stage in enumerate(stages):
         last = number == len(stages) - 1
@@ -80,10 +82,10 @@ def _schema_for_next(stage: Stage, input_schema: pa.Schema) -> pa.Schema:
     declared = bound.next_schema if bound.next_schema is not None else bound.output_schema
     if declared is None:
         raise InvalidJob(
-            f"stage {stage.name!r} is followed by another, but declares no rows for it. "
+            f"stage {stage.name!r} has a next stage but declares no schema for it. "
             "Give its operator a next_schema or an output_schema."
         )
-    return schema_of(declared)
+    return to_schema(declared)
 
 
 def _name(operator: Operator) -> str:

@@ -1,4 +1,4 @@
-"""Operators without a state: filters, mappings, enrichment."""
+"""Operators without state: filters, mappings, enrichment."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -9,13 +9,13 @@ from elastic.operators.schemas import SchemaLike
 
 
 class StatelessOperator(Operator):
-    """A function over rows; nothing is saved or moved for it, and it sets no timers."""
+    """A function over rows, without state and timers."""
 
     stateless: ClassVar[bool] = True
 
     def handle_rows(self, rows: Any, context: Context) -> Yields:
-        """Rows of one task, at least one."""
-        raise NotImplementedError(f"{type(self).__name__} has no handle_rows. Write one.")
+        """Process the rows of one task, at least one."""
+        raise NotImplementedError(f"{type(self).__name__} does not define handle_rows. Define it.")
 
     def handle_batch(self, rows: Any, _state: State, context: Context) -> Yields:
         return self.handle_rows(rows, context)
@@ -40,5 +40,5 @@ class _Function(StatelessOperator):
 def stateless(
     function: Callable[[Any], Any], output_schema: SchemaLike, *, input_format: str = "arrow"
 ) -> StatelessOperator:
-    """A function from rows to rows (or an iterator of rows) as an operator."""
+    """Return an operator for a function from rows to rows, or to an iterator of rows."""
     return _Function(function, output_schema, input_format)

@@ -1,4 +1,4 @@
-"""Timers of one unit of state: set, moved, deleted, and taken when they are due."""
+"""The timers of one unit."""
 
 import heapq
 from collections.abc import Hashable, Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from elastic.operators.keys import order
+from elastic.operators.keys import sort_key
 
 TimerKind: TypeAlias = Literal["event", "processing"]
 KINDS: tuple[TimerKind, ...] = ("event", "processing")
@@ -15,7 +15,7 @@ KINDS: tuple[TimerKind, ...] = ("event", "processing")
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """It goes off when its clock reaches `at_ms`: the watermark for "event", the batch's timestamp for "processing".
+    """A timer that fires when its clock reaches `at_ms`: the watermark for "event", the batch's time for "processing".
 
     There is one timer per kind, key and name; setting it again moves it.
     """
@@ -27,10 +27,10 @@ class Timer:
 
 
 class _Clock:
-    """The timers of one kind. Setting, moving and deleting are O(log n), being due is O(1).
+    """The timers of one kind. Setting, moving and deleting are O(log n), `is_due` is O(1).
 
-    Timers that go off at the same time share a bucket, and the heap holds the times of buckets; a time whose bucket
-    was emptied by deletions stays in the heap until it is passed, or until half the heap is such times.
+    Timers with the same time share a bucket, and the heap holds the times of the buckets; the time of an emptied bucket
+    stays in the heap until it is reached, or until half of the heap are such times.
     """
 
     def __init__(self) -> None:
@@ -99,21 +99,21 @@ class Timers:
         return any(now is not None and self._clocks[kind].is_due(now) for kind, now in now_ms.items())
 
     def next_ms(self, kind: TimerKind) -> int | None:
-        """When the earliest timer of a kind is due; None if there is none. O(1)."""
+        """Return the time of the earliest timer of a kind; None if there is none. O(1)."""
         return self._clocks[kind].next_ms()
 
     def take_due(self, now_ms: Mapping[str, int | None]) -> list[Timer]:
-        """The timers that are due, now no longer set, in the order of (time, key, name, kind)."""
+        """Remove and return the due timers, in the order of (time, key, name, kind)."""
         due = [
             Timer(at_ms, kind, name, key)  # type: ignore[arg-type]
             for kind, now in now_ms.items()
             if now is not None
             for at_ms, key, name in self._clocks[kind].take_due(now)
         ]
-        return sorted(due, key=lambda timer: (timer.at_ms, order(timer.key), timer.name, timer.kind))
+        return sorted(due, key=lambda timer: (timer.at_ms, sort_key(timer.key), timer.name, timer.kind))
 
     def to_columns(self) -> dict[str, Any]:
-        """What is stored: one array of times, and lists of keys and names, by kind."""
+        """Return the stored form: one array of times, and lists of keys and names, by kind."""
         columns: dict[str, Any] = {}
         for kind, clock in self._clocks.items():
             items = list(clock.items())

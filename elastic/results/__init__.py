@@ -1,36 +1,36 @@
-"""What a job gives out: the result log, the sinks that follow it, and the job's description for its readers.
+"""The results of a job: the result log, the sinks fed from it, and the job's description for readers.
 
-Knows nothing of Spark: a node, the controller, a reader and a test use it alike.
+Independent of Spark: nodes, the driver, readers and tests use it alike.
 """
 
-from elastic.results.description import Description, StageDescription, chosen_stage, result_schemas
-from elastic.results.expiry import Expired
-from elastic.results.follower import Follower
+from elastic.results.description import Description, StageDescription, choose_stage, read_result_schemas
+from elastic.results.expiry import ExpiredResults
 from elastic.results.log import ResultLog
-from elastic.results.objects import BATCH, PLACE, SLOT, TASK
+from elastic.results.objects import BATCH, ORIGIN, TASK, UNIT
 from elastic.results.parquet import ParquetSink
 from elastic.results.refs import BatchIndex, ResultRef
+from elastic.results.sink_writer import SinkWriter
 from elastic.results.sinks import SINKS, MemorySink, NoSink, Sink, StoreSink, open_sink
 
 __all__ = [
     "BATCH",
-    "PLACE",
+    "ORIGIN",
     "SINKS",
-    "SLOT",
     "TASK",
+    "UNIT",
     "BatchIndex",
     "Description",
-    "Expired",
-    "Follower",
+    "ExpiredResults",
     "MemorySink",
     "NoSink",
     "ParquetSink",
     "ResultLog",
     "ResultRef",
     "Sink",
+    "SinkWriter",
     "StageDescription",
     "StoreSink",
-    "chosen_stage",
+    "choose_stage",
     "open_sink",
-    "result_schemas",
+    "read_result_schemas",
 ]

@@ -1,7 +1,7 @@
-"""What a job says about itself in the store, so that others can read its results and its state.
+"""The description of a job in the store, by which other programs read its results and its state.
 
-One signed object holds the names, keys and schemas of the stages, and the operators, pickled. Who needs only schemas
-unpickles nothing; and nothing is ever unpickled that is not signed with the application's secret.
+One signed object holds the names, keys and schemas of the stages, and the pickled operators. Reading the schemas
+unpickles nothing, and nothing is unpickled that is not signed with the application's secret.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from storage.stores.protocol import Store
 
 @dataclass(frozen=True)
 class StageDescription:
-    """One operator of a pipeline, with what it takes in and what it gives to the sink (None: nothing)."""
+    """One operator of a pipeline, with the schemas of its input and of its rows for the sink (None: it emits none)."""
 
     name: str
     key: tuple[str, ...]
@@ -31,9 +31,9 @@ class StageDescription:
 
 @dataclass(frozen=True)
 class Description:
-    """A job: its stages in order, its number of tasks, and a version that the operators give themselves.
+    """A job: its stages in order, its number of tasks, and the version that its operators declare.
 
-    Invariant: there is a stage, and no two have one name.
+    Invariant: there is at least one stage, and stage names are unique.
     """
 
     stages: tuple[StageDescription, ...]
@@ -43,10 +43,10 @@ class Description:
     def __post_init__(self) -> None:
         names = [stage.name for stage in self.stages]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"stages {names} do not make a pipeline. Give at least one, each with a name of its own.")
+            raise ValueError(f"stages {names} are not a pipeline. Give at least one stage, each with a unique name.")
 
     def stage_number(self, name: str | None) -> int:
-        """Where the stage of that name is; without one, the only stage there is."""
+        """Return the position of the stage of that name; without a name, of the only stage."""
         names = [stage.name for stage in self.stages]
         if name is None and len(names) == 1:
             return 0
@@ -55,7 +55,7 @@ class Description:
         return names.index(name)
 
     def save(self, store: Store, secret: Secret, job: str) -> None:
-        """Store it, over an older one; `UnserializableOperator` if an operator cannot travel."""
+        """Store it, replacing an older one; raises `UnserializableOperator` if an operator cannot be pickled."""
         document = [{"name": stage.name, "key": list(stage.key)} for stage in self.stages]
         parts: dict[str, Any] = {
             "document": Json({"stages": document, "tasks": self.tasks, "version": self.version}),
@@ -64,7 +64,7 @@ class Description:
             parts[f"input-{number}"] = stage.input_schema.serialize().to_pybytes()
             if stage.output_schema is not None:
                 parts[f"output-{number}"] = stage.output_schema.serialize().to_pybytes()
-            # In a tuple, so that it is pickled whatever it is.
+            # In a tuple, so that it is pickled whatever its type is.
             parts[f"operator-{number}"] = (stage.operator,)
         key = ResultPaths(job).description
         try:
@@ -76,8 +76,8 @@ class Description:
 
     @classmethod
     def load(cls, store: Store, secret: Secret, job: str) -> Self:
-        """With the operators; `UnknownJob` if there is none."""
-        found = _unpacked(store, secret, job)
+        """Read it with the operators; raises `UnknownJob` if there is none."""
+        found = _read(store, secret, job)
         document = found.parts["document"]
         stages = tuple(
             StageDescription(
@@ -92,9 +92,9 @@ class Description:
         return cls(stages, document["tasks"], document["version"])
 
 
-def result_schemas(store: Store, secret: Secret, job: str) -> dict[str, pa.Schema]:
-    """What every stage gives to the sink, without those that give nothing; unpickles nothing."""
-    found = _unpacked(store, secret, job)
+def read_result_schemas(store: Store, secret: Secret, job: str) -> dict[str, pa.Schema]:
+    """Read the schemas of the stages that emit rows to the sink, by stage; unpickles nothing."""
+    found = _read(store, secret, job)
     stages: Sequence[Mapping[str, Any]] = found.parts["document"]["stages"]
     return {
         stage["name"]: _schema(found.parts, f"output-{number}")
@@ -103,8 +103,8 @@ def result_schemas(store: Store, secret: Secret, job: str) -> dict[str, pa.Schem
     }
 
 
-def chosen_stage(schemas: Mapping[str, pa.Schema], stage: str | None) -> str:
-    """The stage that is named; without a name, the only one that gives anything."""
+def choose_stage(schemas: Mapping[str, pa.Schema], stage: str | None) -> str:
+    """Return the named stage; without a name, the only one that emits rows to the sink."""
     if stage is None and len(schemas) == 1:
         return next(iter(schemas))
     if stage is None or stage not in schemas:
@@ -112,10 +112,10 @@ def chosen_stage(schemas: Mapping[str, pa.Schema], stage: str | None) -> str:
     return stage
 
 
-def _unpacked(store: Store, secret: Secret, job: str) -> Unpacked:
+def _read(store: Store, secret: Secret, job: str) -> Unpacked:
     key = ResultPaths(job).description
     try:
-        data = store.get(key).data
+        data = store.get(key)
     except ObjectMissing:
         raise UnknownJob(job, store.url) from None
     return unpack(data, key=key, secret=secret)

@@ -1,10 +1,10 @@
-"""The result log: what a job gives out, batch by batch, each result once.
+"""The result log: the results of a job, batch by batch, each exactly once.
 
-Nodes *write* result objects under names of their own; nobody sees them yet. When all slots have applied a batch, the
-controller *publishes* it: one index object, written with `put_if_absent`, names the objects that count. Whoever is
-first wins, and the other's objects stay invisible; since a replay is deterministic, both hold the same rows. Batches
-are published in order, so a reader's whole position is one number. Batches that a job processed without keeping results
-are marked as a gap, which readers pass over.
+Nodes *write* result objects, which readers do not see yet. When all units have applied a batch, the driver *publishes*
+it: one index object, written with `put_if_absent`, names the objects that belong to the batch. If two drivers publish
+the same batch, the first wins and the objects of the second are never read; since a replay is deterministic, both hold
+the same rows. Batches are published in order, so one number is a reader's whole position. Batches that a job processed
+without keeping results are marked as a gap, which readers skip.
 """
 
 import json
@@ -15,12 +15,12 @@ from contextlib import suppress
 import pyarrow as pa
 
 from elastic.errors import ResultsExpired
-from elastic.results.errors import NotPublished, OutOfOrder
-from elastic.results.expiry import Expired, Expiry
-from elastic.results.frontier import Frontier
+from elastic.results.errors import BatchOutOfOrder, NotPublished
+from elastic.results.expiry import ExpiredResults, Expiry
 from elastic.results.indexes import Indexes
-from elastic.results.objects import PLACE, ResultObjects
+from elastic.results.objects import ORIGIN, ResultObjects
 from elastic.results.paths import ResultPaths
+from elastic.results.published_range import PublishedRange
 from elastic.results.refs import BatchIndex, ResultRef
 from storage.codec import Secret
 from storage.errors import AlreadyExists, ObjectMissing
@@ -28,7 +28,7 @@ from storage.stores.protocol import Store
 
 
 class ResultLog:
-    """The results of one job; safe to use from many threads and processes."""
+    """The results of one job; safe to use from several threads and processes."""
 
     def __init__(self, store: Store, secret: Secret, job: str, *, compression: str = "auto") -> None:
         self.job = job
@@ -36,104 +36,105 @@ class ResultLog:
         self._paths = ResultPaths(job)
         self._objects = ResultObjects(store, secret, self._paths, compression)
         self._indexes = Indexes(store, secret, self._paths)
-        self._frontier = Frontier(self._indexes.is_there, self._indexes.listed_runs)
+        self._published = PublishedRange(self._indexes.is_published, self._indexes.list_ranges)
         self._expiry = Expiry(store, self._paths, self._indexes)
 
     def write(
         self,
         batch: int,
         round: int,  # noqa: A002 - the word of the domain
-        slots: Sequence[int],
+        unit_numbers: Sequence[int],
         tables: Mapping[str, pa.Table],
         quarantined: pa.Table | None = None,
     ) -> ResultRef:
-        """Make durable what some slots made in one round; it counts when the batch is published with the ref.
+        """Store what some units emitted in one round; publishing the batch with the returned ref makes it readable.
 
-        `tables` are by stage, and have a column `_slot`, as has `quarantined`. Costs one put, and none without rows.
+        `tables` are by stage; they and `quarantined` have a column `UNIT` of unit numbers. Costs one put, and none
+        without rows.
         """
-        return self._objects.write(batch, round, slots, tables, quarantined)
+        return self._objects.write(batch, round, unit_numbers, tables, quarantined)
 
     def publish(self, batch: int, refs: Iterable[ResultRef], timestamp_ms: int) -> bool:
-        """Make the batch visible with exactly these results; False if it was published before, and that counts.
+        """Publish the batch with exactly these results; return False, and change nothing, if it already is published.
 
-        Costs one put. `OutOfOrder` before the batch that precedes it; the first one may have any number.
+        Costs one put. Raises `BatchOutOfOrder` before the batch's predecessor; the first batch may have any number.
         """
         index = BatchIndex(batch, timestamp_ms, tuple(refs)).without_empty()
         if not self._is_next(batch):
             return False
-        won = self._indexes.put_if_absent(index)
-        self._frontier.published(batch)
-        return won
+        is_first = self._indexes.put_if_absent(index)
+        self._published.note_published(batch)
+        return is_first
 
     def mark_gap(self, through: int) -> range:
-        """Mark the batches up to `through` that are not published as a gap; returns them, possibly none."""
-        newest = max(self._frontier.look_at_all(), default=-1)
+        """Mark the unpublished batches up to `through` as a gap; return them, possibly none."""
+        newest = max(self._published.refresh(), default=-1)
         missing = range(newest + 1, through + 1)
         if missing:
             self._indexes.gaps.add(missing)
-            self._frontier.look_at_all()
+            self._published.refresh()
         return missing
 
-    def gap_at(self, batch: int) -> range | None:
-        """The gap that holds the batch, if one does."""
-        return self._indexes.gaps.covering(batch)
+    def find_gap(self, batch: int) -> range | None:
+        """Return the gap that contains the batch, or None."""
+        return self._indexes.gaps.find(batch)
 
-    def published(self, since: int | None = None) -> range:
-        """All batches that can be read, oldest to newest; empty before the first. See `Frontier.look` for the cost."""
-        return self._frontier.look(since)
+    def poll(self, since: int | None = None) -> range:
+        """Return the batches that can be read, oldest to newest; empty before the first. Cost: see `PublishedRange`."""
+        return self._published.poll(since)
 
     @property
     def known(self) -> range:
-        """What the last look found; costs nothing."""
-        return self._frontier.known
+        """The range that the last poll found; costs no request."""
+        return self._published.known
 
     def index(self, batch: int) -> BatchIndex:
-        """Which objects hold a batch's results; `ResultsExpired` or `NotPublished` if it cannot be read."""
+        """Return the index of a batch; raises `ResultsExpired` or `NotPublished` if it cannot be read."""
         found = self._indexes.get(batch)
         if found is not None:
             return found
-        there = self._frontier.look_at_all()
-        if batch >= there.stop:
-            raise NotPublished(batch, there.stop - 1)
-        if batch < there.start:
-            raise ResultsExpired(batch, there.start)
-        return self.index(batch)  # it was published this moment
+        published = self._published.refresh()
+        if batch >= published.stop:
+            raise NotPublished(batch, published.stop - 1)
+        if batch < published.start:
+            raise ResultsExpired(batch, published.start)
+        return self.index(batch)  # published since the first request
 
     def read(self, batch: int, stage: str) -> pa.Table:
-        """The rows of a stage, with `_batch` and `_task`, in order of slots, then rounds.
+        """Read the rows of a stage, with columns `_batch` and `_task`, in order of units, then rounds.
 
-        Without rows, those two are all its columns.
+        A table without rows has only these two columns.
         """
         rows = self.read_objects(self.index(batch).refs, stage)
-        return PLACE.empty_table() if rows is None else rows
+        return ORIGIN.empty_table() if rows is None else rows
 
     def read_objects(self, refs: Sequence[ResultRef], stage: str) -> pa.Table | None:
-        """The same from some objects of one batch; None if they have no such rows."""
+        """Read the same from some objects of one batch; None if they hold no rows of the stage."""
         try:
-            return self._objects.rows(refs, stage)
+            return self._objects.read_rows(refs, stage)
         except ObjectMissing as missing:
-            raise self._gone(refs[0].batch, missing) from None
+            raise self._explain_missing(refs[0].batch, missing) from None
 
-    def quarantined(self, batch: int) -> pa.Table:
-        """The rows that operators failed on, with their errors; fetches only objects that hold some."""
+    def read_quarantined(self, batch: int) -> pa.Table:
+        """Read the rows on which operators failed, with their errors; fetches only objects that hold some."""
         refs = self.index(batch).refs
         try:
-            rows = self._objects.quarantined(refs)
+            rows = self._objects.read_quarantined(refs)
         except ObjectMissing as missing:
-            raise self._gone(batch, missing) from None
-        return PLACE.empty_table() if rows is None else rows
+            raise self._explain_missing(batch, missing) from None
+        return ORIGIN.empty_table() if rows is None else rows
 
-    def expire(self, keep: int, needed_from: int | None = None) -> Expired:
-        """Delete all but the newest `keep` batches, and objects that were written and never counted.
+    def expire(self, keep: int, needed_from: int | None = None) -> ExpiredResults:
+        """Delete all but the newest `keep` batches, and objects that no index names; return what was deleted.
 
-        Batches from `needed_from` on stay, however many they are: a sink has not got them yet.
+        Batches from `needed_from` on are kept, however many: the sink does not have them yet.
         """
-        oldest, expired = self._expiry.expire(self._frontier.look_at_all(), keep, needed_from)
-        self._frontier.expired(before=oldest)
+        oldest, expired = self._expiry.expire(self._published.refresh(), keep, needed_from)
+        self._published.note_expired(before=oldest)
         return expired
 
-    def identity(self) -> str:
-        """A name for this run of batch numbers: a job that starts anew in an emptied store gets another."""
+    def read_identity(self) -> str:
+        """Return the identity of this sequence of batches, created on first use; a job started anew has another."""
         try:
             found = self._store.get(self._paths.identity)
         except ObjectMissing:
@@ -141,21 +142,21 @@ class ResultLog:
             with suppress(AlreadyExists):
                 self._store.put_if_absent(self._paths.identity, mine)
             found = self._store.get(self._paths.identity)
-        return str(json.loads(bytes(found.data))["results"])
+        return str(json.loads(bytes(found))["results"])
 
     def _is_next(self, batch: int) -> bool:
-        """Whether it is still to be published, and everything before it is."""
+        """Return whether the batch is unpublished and all its predecessors are published."""
         known = self.known
         if not known or batch != known.stop:
-            known = self.published()
+            known = self.poll()
         if known and batch > known.stop:
-            known = self._frontier.look_at_all()  # another process may have published, and let expire, all that we knew
+            known = self._published.refresh()  # another process may have published more, and expired all known ones
         if known and batch > known.stop:
-            raise OutOfOrder(batch, known.stop)
+            raise BatchOutOfOrder(batch, known.stop)
         return not known or batch == known.stop
 
-    def _gone(self, batch: int, missing: ObjectMissing) -> Exception:
-        """Why an object is not there: its batch has expired since its index was read, or it is truly lost."""
-        if self._indexes.is_there(batch):
+    def _explain_missing(self, batch: int, missing: ObjectMissing) -> Exception:
+        """Return the error for a missing object: its batch has expired since its index was read, or it is lost."""
+        if self._indexes.is_published(batch):
             return missing
-        return ResultsExpired(batch, self._frontier.look_at_all().start)
+        return ResultsExpired(batch, self._published.refresh().start)

@@ -1,17 +1,17 @@
-"""Where a job's results and its description are; the one place that spells their keys.
+"""Keys of a job's results and of its description.
 
-operators/<job>/results/data/<batch>-<nonce>.rows    what one node made in one round of one batch
-operators/<job>/results/index/<batch>.index          which of those objects count
+operators/<job>/results/data/<batch>-<nonce>.rows    what one node emitted in one round of one batch
+operators/<job>/results/index/<batch>.index          which of those objects belong to the batch
 operators/<job>/results/gaps/<first>-<last>.gap      batches without results, because the job kept none
-operators/<job>/results/identity.json                a name for this run of batch numbers
+operators/<job>/results/identity.json                the identity of this sequence of batches
 operators/<job>/description.pipeline                 the stages, with their operators and schemas
 
-Batches have leading zeros, so that the order of the keys is the order of the batches.
+Batch numbers have leading zeros, so that keys sort by batch.
 """
 
 import secrets
 
-from storage.stores.keys import checked_key, name_segment
+from storage.stores.keys import check_key, to_key_segment
 
 _BATCH_DIGITS = 12
 
@@ -20,15 +20,15 @@ class ResultPaths:
     """The keys of one job."""
 
     def __init__(self, job: str) -> None:
-        root = f"operators/{name_segment(job)}"
+        root = f"operators/{to_key_segment(job)}"
         self.data = f"{root}/results/data/"
         self.indexes = f"{root}/results/index/"
         self.gaps = f"{root}/results/gaps/"
-        self.identity = checked_key(f"{root}/results/identity.json")
-        self.description = checked_key(f"{root}/description.pipeline")
+        self.identity = check_key(f"{root}/results/identity.json")
+        self.description = check_key(f"{root}/description.pipeline")
 
     def new_data(self, batch: int) -> str:
-        """A new key every time: result objects are never written twice."""
+        """Return a new key: result objects are never overwritten."""
         return f"{self.data}{batch:0{_BATCH_DIGITS}d}-{secrets.token_hex(8)}.rows"
 
     def index(self, batch: int) -> str:

@@ -1,22 +1,22 @@
-"""Names of results: one object that a node wrote, and the index that says which objects of a batch count."""
+"""References to results: to one object that a node wrote, and the index that names the objects of a batch."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from elastic.results.errors import DoubleResults
+from elastic.results.errors import DuplicateResults
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRef:
-    """What some slots made in one round of one batch: `rows` for the sink, and `quarantined` ones.
+    """The object with what some units emitted in one round of one batch: `rows` for the sink, and `quarantined` ones.
 
-    Without any there is no object: then the key is empty and the size 0, and the ref only says that the slots are done.
+    Without rows there is no object: then the key is empty and the size 0, and the ref only says which units are done.
     """
 
     key: str
     batch: int
     round: int
-    slots: tuple[int, ...]
+    unit_numbers: tuple[int, ...]
     rows: int
     size: int
     quarantined: int = 0
@@ -24,24 +24,24 @@ class ResultRef:
     def __post_init__(self) -> None:
         if bool(self.key) != bool(self.size) or bool(self.size) != bool(self.rows + self.quarantined):
             raise ValueError(
-                f"{self!r} has an object without rows, or rows without an object. Use what write returned."
+                f"{self!r} has an object without rows, or rows without an object. Use the ref that write() returned."
             )
 
     def to_json(self) -> list[Any]:
-        """A list, not a dict: there is one for every node, round and batch."""
-        return [self.key, self.batch, self.round, list(self.slots), self.rows, self.size, self.quarantined]
+        """Return a list, not a dict: there is one for every node, round and batch."""
+        return [self.key, self.batch, self.round, list(self.unit_numbers), self.rows, self.size, self.quarantined]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:
-        key, batch, round_, slots, *numbers = document
-        return cls(key, batch, round_, tuple(slots), *numbers)
+        key, batch, round_, unit_numbers, *counts = document
+        return cls(key, batch, round_, tuple(unit_numbers), *counts)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchIndex:
-    """Which objects hold the results of a batch.
+    """The objects that hold the results of a batch.
 
-    Invariant: no slot's results of a round are in two of them, so every result is there once.
+    Invariant: no two of them hold the same round of the same unit, so every result is there once.
     """
 
     batch: int
@@ -49,21 +49,23 @@ class BatchIndex:
     refs: tuple[ResultRef, ...]
 
     def __post_init__(self) -> None:
-        taken = set()
+        seen = set()
         for ref in self.refs:
             if ref.batch != self.batch:
-                raise ValueError(f"{ref!r} is not of batch {self.batch}. Publish each batch with its own results.")
-            for slot in ref.slots:
-                if (ref.round, slot) in taken:
-                    raise DoubleResults(self.batch, ref.round, slot)
-                taken.add((ref.round, slot))
+                raise ValueError(
+                    f"{ref!r} does not belong to batch {self.batch}. Publish each batch with its own results."
+                )
+            for number in ref.unit_numbers:
+                if (ref.round, number) in seen:
+                    raise DuplicateResults(self.batch, ref.round, number)
+                seen.add((ref.round, number))
 
     @property
     def rows(self) -> int:
         return sum(ref.rows for ref in self.refs)
 
     def without_empty(self) -> Self:
-        """The same results, without refs that have no object."""
+        """Return the same index without refs that have no object."""
         return replace(self, refs=tuple(ref for ref in self.refs if ref.size))
 
     def to_json(self) -> dict[str, Any]:

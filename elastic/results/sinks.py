@@ -1,93 +1,93 @@
-"""Where results go besides the log; all kinds by name in `SINKS`."""
+"""Sinks: destinations of results besides the log; all kinds by name in `SINKS`."""
 
 import inspect
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from elastic import threads
 from elastic.errors import InvalidSetting
-from elastic.results.objects import PLACE
+from elastic.results.objects import ORIGIN
 from elastic.results.parquet import ParquetSink
 
-_MEMORY_ROWS = 1_000_000  # enough to look at, and some hundred megabytes at most for rows of a usual size
+_MEMORY_ROWS = 1_000_000  # some hundred megabytes for rows of a usual size
 
 
 class Sink(Protocol):
-    """Takes the results of one stage, batch by batch, in order.
+    """Receives the results of one stage, batch by batch, in order.
 
-    A batch may come again after a crash or a doubt; whatever a sink makes of it, it must be there once.
+    A batch may be delivered again after a crash or a timeout; the sink must then hold it once.
     """
 
     @property
-    def logs(self) -> bool:
-        """Whether nodes write results to the log at all."""
+    def needs_log(self) -> bool:
+        """Whether nodes write results to the log."""
         ...
 
     @property
-    def follows(self) -> bool:
-        """Whether a `Follower` must feed it from the log."""
+    def needs_writer(self) -> bool:
+        """Whether a `SinkWriter` must deliver the log to it."""
         ...
 
     def open(self, results: str) -> int | None:
-        """Get ready for the results of that identity: the first batch that is not there yet, None for the oldest."""
+        """Prepare for the results of this identity; return the first batch to deliver, None for the oldest there is."""
         ...
 
     def deliver(self, batch: int, rows: pa.Table) -> None:
-        """Take a batch; when this returns, it is as durable as this sink makes things."""
+        """Store a batch; when this returns, it is as durable as this sink makes it."""
         ...
 
     def close(self) -> None:
-        """No more will come."""
+        """Release resources; no more batches follow."""
         ...
 
 
-class _Nowhere:
-    """Takes nothing, because nobody asks it to."""
+class _Passive:
+    """A sink to which nothing is delivered."""
 
-    logs: ClassVar = False
-    follows: ClassVar = False
+    needs_log: ClassVar = False
+    needs_writer: ClassVar = False
 
     def open(self, results: str) -> int | None:  # noqa: ARG002 - the protocol's
         return None
 
     def deliver(self, batch: int, rows: pa.Table) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
-class NoSink(_Nowhere):
-    """Results are dropped by the nodes; the job is there for its state."""
+class NoSink(_Passive):
+    """Nodes discard results; the job serves its state only."""
 
 
-class StoreSink(_Nowhere):
-    """Results stay in the log, for who reads it."""
+class StoreSink(_Passive):
+    """Results stay in the log, where readers find them."""
 
-    logs: ClassVar = True
+    needs_log: ClassVar = True
 
 
 class MemorySink:
-    """The newest batches, in this process; older ones make room when there are more than `max_rows`.
+    """Keeps the newest batches in this process; drops the oldest ones above `max_rows` rows.
 
-    The newest batch stays even if it alone is larger. Safe to read from any thread.
+    The newest batch is kept even if it alone is larger. Thread-safe.
     """
 
-    logs: ClassVar = True
-    follows: ClassVar = True
+    needs_log: ClassVar = True
+    needs_writer: ClassVar = True
 
     def __init__(self, max_rows: int = _MEMORY_ROWS) -> None:
         if max_rows < 1:
-            raise InvalidSetting("max_rows", max_rows, "there must be room for a row")
+            raise InvalidSetting("max_rows", max_rows, "give room for at least one row")
         self.dropped_rows = 0
         self._max_rows = max_rows
         self._batches: deque[tuple[int, pa.Table]] = deque()
-        self._lock = threading.Lock()
+        self._lock = threads.Lock()
 
-    def open(self, results: str) -> int | None:  # noqa: ARG002 - it starts empty, whatever the results are
+    def open(self, results: str) -> int | None:  # noqa: ARG002 - it starts empty for any results
         with self._lock:
             return self._batches[-1][0] + 1 if self._batches else None
 
@@ -96,19 +96,19 @@ class MemorySink:
             if self._batches and batch <= self._batches[-1][0]:
                 return
             self._batches.append((batch, rows))
-            while len(self._batches) > 1 and self._rows() > self._max_rows:
+            while len(self._batches) > 1 and self._count_rows() > self._max_rows:
                 self.dropped_rows += self._batches.popleft()[1].num_rows
 
     def table(self) -> pa.Table:
-        """All rows that are kept, in order."""
+        """Return all kept rows, in order."""
         with self._lock:
             tables = [rows for _, rows in self._batches if rows.num_rows]
-        return pa.concat_tables(tables, promote_options="permissive") if tables else PLACE.empty_table()
+        return pa.concat_tables(tables, promote_options="permissive") if tables else ORIGIN.empty_table()
 
     def close(self) -> None:
-        """What it holds stays readable."""
+        """Do nothing: the rows stay readable."""
 
-    def _rows(self) -> int:
+    def _count_rows(self) -> int:
         return sum(rows.num_rows for _, rows in self._batches)
 
 
@@ -121,10 +121,10 @@ SINKS: Mapping[str, Callable[..., Sink]] = {
 
 
 def open_sink(name: str, **settings: Any) -> Sink:
-    """A sink by its name, `parquet:file:///results` with its folder; `settings` are those of its class."""
+    """Open a sink by name, such as `parquet:file:///results` with its folder; `settings` are those of its class."""
     kind, _, folder = name.partition(":")
     if kind not in SINKS:
-        raise InvalidSetting("sink", name, f"there are {', '.join(SINKS)}")
+        raise InvalidSetting("sink", name, f"use one of {', '.join(SINKS)}")
     if folder:
         settings = {"folder": folder, **settings}
     try:

@@ -1,6 +1,6 @@
 """XXH64 of texts of any length, compiled by numba; a text of a few letters takes some 10 ns.
 
-Imported only where numba is installed; `xxh64` falls back to the `xxhash` package, which gives the same hashes.
+Imported only if numba is installed; else `xxh64` uses the `xxhash` package, which gives the same hashes.
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ from migration.compiling import compiled
 
 
 @compiled
-def _rotated(word: np.uint64, bits: int) -> np.uint64:
+def _rotate(word: np.uint64, bits: int) -> np.uint64:
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
 @compiled
-def _word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
-    """The bytes from there as one number, low end first; one load for a constant size."""
+def _load_word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
+    """Load `size` bytes as one little-endian number; one load for a constant size."""
     word = np.uint64(0)
     for i in range(size):
         word |= np.uint64(data[np.uint64(at + i)]) << np.uint64(8 * i)
@@ -26,11 +26,11 @@ def _word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
 
 @compiled
 def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
-    return _rotated(lane + word * PRIME_2, 31) * PRIME_1
+    return _rotate(lane + word * PRIME_2, 31) * PRIME_1
 
 
 @compiled
-def _merged(hashed: np.uint64, lane: np.uint64) -> np.uint64:
+def _merge(hashed: np.uint64, lane: np.uint64) -> np.uint64:
     return (hashed ^ _round(np.uint64(0), lane)) * PRIME_1 + PRIME_4
 
 
@@ -41,24 +41,24 @@ def _hash(data: npt.NDArray[np.uint8], begin: int, end: int, seed: np.uint64) ->
         first, second = seed + PRIME_1 + PRIME_2, seed + PRIME_2
         third, fourth = seed, seed - PRIME_1
         while at + 32 <= end:
-            first = _round(first, _word(data, at, 8))
-            second = _round(second, _word(data, at + 8, 8))
-            third = _round(third, _word(data, at + 16, 8))
-            fourth = _round(fourth, _word(data, at + 24, 8))
+            first = _round(first, _load_word(data, at, 8))
+            second = _round(second, _load_word(data, at + 8, 8))
+            third = _round(third, _load_word(data, at + 16, 8))
+            fourth = _round(fourth, _load_word(data, at + 24, 8))
             at += 32
-        hashed = _rotated(first, 1) + _rotated(second, 7) + _rotated(third, 12) + _rotated(fourth, 18)
-        hashed = _merged(_merged(_merged(_merged(hashed, first), second), third), fourth)
+        hashed = _rotate(first, 1) + _rotate(second, 7) + _rotate(third, 12) + _rotate(fourth, 18)
+        hashed = _merge(_merge(_merge(_merge(hashed, first), second), third), fourth)
     else:
         hashed = seed + PRIME_5
     hashed += np.uint64(end - begin)
     while at + 8 <= end:
-        hashed = _rotated(hashed ^ _round(np.uint64(0), _word(data, at, 8)), 27) * PRIME_1 + PRIME_4
+        hashed = _rotate(hashed ^ _round(np.uint64(0), _load_word(data, at, 8)), 27) * PRIME_1 + PRIME_4
         at += 8
     if at + 4 <= end:
-        hashed = _rotated(hashed ^ (_word(data, at, 4) * PRIME_1), 23) * PRIME_2 + PRIME_3
+        hashed = _rotate(hashed ^ (_load_word(data, at, 4) * PRIME_1), 23) * PRIME_2 + PRIME_3
         at += 4
     while at < end:
-        hashed = _rotated(hashed ^ (np.uint64(data[at]) * PRIME_5), 11) * PRIME_1
+        hashed = _rotate(hashed ^ (np.uint64(data[at]) * PRIME_5), 11) * PRIME_1
         at += 1
     hashed ^= hashed >> np.uint64(33)
     hashed *= PRIME_2
@@ -74,6 +74,6 @@ def hash_texts(
     seeds: npt.NDArray[np.uint64],
     hashes: npt.NDArray[np.uint64],
 ) -> None:
-    """The hash of every text `data[offsets[i]:offsets[i + 1]]`, started from its seed."""
+    """Hash every text `data[offsets[i]:offsets[i + 1]]` with its seed."""
     for i in range(len(seeds)):
         hashes[i] = _hash(data, offsets[i], offsets[i + 1], seeds[i])

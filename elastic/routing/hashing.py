@@ -1,9 +1,9 @@
-"""The hash of a key: the same number in Python as Spark SQL's `xxhash64` gives in the JVM.
+"""Hashes of keys, equal to Spark SQL's `xxhash64`.
 
-Rows from Spark are hashed there, rows that operators emit are hashed here, and both must find the same task. The rules
-are Spark's: the first column starts from the seed 42, every next one from the hash so far; a null leaves the hash as it
-was; a struct is its fields one after the other. -0.0 hashes as 0.0, and every NaN alike. A type that Spark hashes
-differently by setting (strings with a collation) or not at all (maps) cannot be a key.
+Spark may hash the rows of a source, and Python hashes the rows that operators emit; both must find the same task. The
+rules are Spark's: the first column starts from the seed 42, every next one from the hash so far; a null leaves the hash
+unchanged; a struct is hashed field by field. -0.0 hashes as 0.0, and all NaNs alike. A type that Spark hashes depending
+on a setting (strings with a collation) or not at all (maps) cannot be a key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,16 +19,16 @@ from pyarrow import types as kinds
 from elastic.errors import InvalidJob, InvalidKey, UnknownColumn, UnsupportedKeyType
 from elastic.routing import xxh64
 
-SEED = 42  # Spark's
+SEED = 42  # as in Spark
 _LONG_DIGITS = 18  # decimals up to this precision are hashed as one 64-bit number
 
-_Hashed = Callable[[pa.Array, xxh64.Hashes], xxh64.Hashes]
+_Hasher = Callable[[pa.Array, xxh64.Hashes], xxh64.Hashes]
 
 
-def key_hash(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str] = ()) -> npt.NDArray[np.int64]:
-    """One hash per row, equal to Spark SQL's `xxhash64(c1, c2, ...)`; `names` are for the error message."""
+def hash_keys(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str] = ()) -> npt.NDArray[np.int64]:
+    """Return one hash per row, equal to Spark SQL's `xxhash64(c1, c2, ...)`; `names` are for error messages."""
     if not columns:
-        raise InvalidJob("a key without columns has no hash. Name at least one key column.")
+        raise InvalidJob("the key has no columns. Name at least one key column.")
     running = np.full(len(columns[0]), SEED, np.uint64)
     for position, column in enumerate(columns):
         name = names[position] if position < len(names) else str(position)
@@ -39,25 +39,25 @@ def key_hash(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str]
     return running.view(np.int64)
 
 
-def scalar_hash(*values: Any, types: Sequence[pa.DataType] | None = None) -> int:
-    """The hash of one key given as Python values.
+def hash_key(*values: Any, types: Sequence[pa.DataType] | None = None) -> int:
+    """Return the hash of one key, given as Python values.
 
-    `types` are those of the key columns. Without them integers are 64 bits and floats are doubles, as everywhere in
-    Python; a key column of 32 bits has other hashes. `InvalidKey` is raised for a value that is not of its type. A
-    struct is a tuple or a dict in the order of its fields. For a lookup now and then: a tenth of a millisecond.
+    `types` are those of the key columns. Without them integers have 64 bits and floats are doubles; a key column of 32
+    bits has other hashes. Raises `InvalidKey` for a value of another type. A struct is a tuple or a dict in the order
+    of its fields. Costs a tenth of a millisecond: use it for single lookups.
     """
     if types is not None and len(types) != len(values):
         raise InvalidKey(f"{len(values)} values for {len(types)} columns")
     try:
-        flat = list(_flat(values, types or [None] * len(values)))
+        flat = list(_flatten(values, types or [None] * len(values)))
     except (TypeError, ValueError) as cause:
-        raise InvalidKey(f"{values!r} has another structure than {', '.join(map(str, types or ()))}") from cause
+        raise InvalidKey(f"{values!r} does not have the structure of {', '.join(map(str, types or ()))}") from cause
     columns = [_column(value, kind) for value, kind in flat]
-    return int(key_hash(columns)[0]) if columns else SEED
+    return int(hash_keys(columns)[0]) if columns else SEED
 
 
 def _column(value: Any, kind: pa.DataType | None) -> pa.Array:
-    """A column of one value; what Arrow would convert into another value is refused, since no such key is stored."""
+    """Return a column of one value; refuse a value that Arrow would change, since no such key is stored."""
     try:
         column = pa.array([value], kind)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as cause:
@@ -67,85 +67,85 @@ def _column(value: Any, kind: pa.DataType | None) -> pa.Array:
     return column
 
 
-def task_of(hashes: npt.NDArray[np.int64], tasks: int) -> npt.NDArray[np.int64]:
-    """The task of each hash: `pmod(hash, tasks)`, never negative."""
+def to_tasks(hashes: npt.NDArray[np.int64], tasks: int) -> npt.NDArray[np.int64]:
+    """Return the task of each hash: `pmod(hash, tasks)`, never negative."""
     return np.mod(hashes, np.int64(tasks))
 
 
 def spark_hash_expression(key_columns: Iterable[str]) -> str:
-    """The SQL text whose value is `key_hash` of these columns."""
+    """Return the SQL expression that equals `hash_keys` of these columns."""
     quoted = ", ".join("`" + column.replace("`", "``") + "`" for column in key_columns)
     return f"xxhash64({quoted})"
 
 
 def check_key(schema: pa.Schema, key: Sequence[str]) -> None:
-    """Refuse a key that the rows do not have, or that has no hash; before a job starts, so that no batch meets it."""
+    """Raise `UnknownColumn` or `UnsupportedKeyType` for an invalid key; called before a job starts."""
     for column in key:
         if column not in schema.names:
             raise UnknownColumn(column, schema.names)
-    key_hash([pa.nulls(0, schema.field(column).type) for column in key], key)
+    hash_keys([pa.nulls(0, schema.field(column).type) for column in key], key)
 
 
 def _fold(array: pa.Array, running: xxh64.Hashes, name: str) -> None:
-    """Take one more column into the running hashes, in place; nulls leave them as they are."""
+    """Fold one more column into the running hashes, in place; nulls leave them unchanged."""
     kind = array.type
     if kinds.is_null(kind):
         return
     if kinds.is_dictionary(kind):
         _fold(array.dictionary_decode(), running, name)
     elif kinds.is_struct(kind):
-        for field, values in zip(kind, array.flatten(), strict=True):  # flattening makes fields of a null struct null
+        for field, values in zip(kind, array.flatten(), strict=True):  # flatten() nulls the fields of a null struct
             _fold(values, running, f"{name}.{field.name}")
     else:
-        hashes = _hashed_by(kind, name)(array, running)
+        hashes = _find_hasher(kind, name)(array, running)
         where = True if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
         np.copyto(running, hashes, where=where)
 
 
-def _hashed_by(kind: pa.DataType, name: str) -> _Hashed:
-    for is_kind, hashed in _HASHED:
+def _find_hasher(kind: pa.DataType, name: str) -> _Hasher:
+    for is_kind, hasher in _HASHERS:
         if is_kind(kind):
-            return hashed
+            return hasher
     raise UnsupportedKeyType(name, kind)
 
 
 def _small(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
-    return xxh64.of_ints(_numbers(array.cast(pa.int32())), seeds)
+    return xxh64.hash_ints(_numbers(array.cast(pa.int32())), seeds)
 
 
 def _long(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
-    return xxh64.of_longs(_numbers(array), seeds)
+    return xxh64.hash_longs(_numbers(array), seeds)
 
 
 def _float(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
-    return xxh64.of_ints(_canonical(_numbers(array)).view(np.int32), seeds)
+    return xxh64.hash_ints(_to_canonical(_numbers(array)).view(np.int32), seeds)
 
 
 def _double(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
-    return xxh64.of_longs(_canonical(_numbers(array)).view(np.int64), seeds)
+    return xxh64.hash_longs(_to_canonical(_numbers(array)).view(np.int64), seeds)
 
 
 def _date(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
-    return xxh64.of_ints(_numbers(array.cast(pa.date32()).view(pa.int32())), seeds)
+    return xxh64.hash_ints(_numbers(array.cast(pa.date32()).view(pa.int32())), seeds)
 
 
 def _timestamp(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
     ticks = _numbers(array.view(pa.int64()))
     if array.type.unit == "ns":
-        return xxh64.of_longs(ticks // 1000, seeds)
-    return xxh64.of_longs(ticks * {"s": 1_000_000, "ms": 1_000, "us": 1}[array.type.unit], seeds)
+        return xxh64.hash_longs(ticks // 1000, seeds)
+    return xxh64.hash_longs(ticks * {"s": 1_000_000, "ms": 1_000, "us": 1}[array.type.unit], seeds)
 
 
 def _decimal(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
     if array.type.precision <= _LONG_DIGITS:
-        # A decimal128 is 16 bytes with the low word first, and these values fit into it.
+        # A decimal128 has 16 bytes, low word first, and these values fit into that word.
         words = np.frombuffer(array.buffers()[1] or b"", np.int64)
-        return xxh64.of_longs(np.ascontiguousarray(words[2 * array.offset :: 2][: len(array)]), seeds)
-    return xxh64.of_bytes(map(_unscaled_bytes, array.fill_null(Decimal(0))), seeds)
+        return xxh64.hash_longs(np.ascontiguousarray(words[2 * array.offset :: 2][: len(array)]), seeds)
+    return xxh64.hash_bytes(map(_unscaled_bytes, array.fill_null(Decimal(0))), seeds)
 
 
 def _unscaled_bytes(value: pa.Scalar) -> bytes:
-    """The unscaled number as the JVM's BigInteger writes it: big end first, with as few bytes as its sign allows."""
+    """Return the unscaled number as the JVM's BigInteger encodes it: big-endian, with as few bytes as possible."""
     sign, digits, _ = value.as_py().as_tuple()
     number = int("".join(map(str, digits))) * (-1 if sign else 1)
     bits = (number if number >= 0 else ~number).bit_length()
@@ -156,36 +156,36 @@ def _bytes(array: pa.Array, seeds: xxh64.Hashes) -> xxh64.Hashes:
     array = array.cast(pa.large_binary())
     _, positions, data = array.buffers()
     if positions is None:
-        return xxh64.of_bytes([], seeds)
+        return xxh64.hash_bytes([], seeds)
     offsets = np.frombuffer(positions, np.int64)[array.offset : array.offset + len(array) + 1]
-    return xxh64.of_texts(offsets, np.frombuffer(data or b"", np.uint8), seeds)
+    return xxh64.hash_texts(offsets, np.frombuffer(data or b"", np.uint8), seeds)
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[Any]:
     if array.null_count:
-        array = pc.fill_null(array, 0)  # with nulls, Arrow would give floats; what stands in a null's place is unused
+        array = pc.fill_null(array, 0)  # with nulls, to_numpy() would return floats; the values of nulls are unused
     numbers: npt.NDArray[Any] = array.to_numpy()
     return numbers
 
 
-def _canonical(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """One zero and one NaN, with the bits that the JVM gives them; adding 0.0 turns -0.0 into 0.0."""
+def _to_canonical(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the values with one zero and one NaN, in the JVM's bits; adding 0.0 turns -0.0 into 0.0."""
     zero, nan = values.dtype.type(0), values.dtype.type(np.nan)
-    made: npt.NDArray[Any] = np.where(np.isnan(values), nan, values + zero)
-    return made
+    canonical: npt.NDArray[Any] = np.where(np.isnan(values), nan, values + zero)
+    return canonical
 
 
-def _flat(values: Iterable[Any], kinds: Iterable[pa.DataType | None]) -> Iterator[tuple[Any, pa.DataType | None]]:
-    """Structs become their fields, which hash alike; Arrow takes no tuples for structs."""
+def _flatten(values: Iterable[Any], kinds: Iterable[pa.DataType | None]) -> Iterator[tuple[Any, pa.DataType | None]]:
+    """Replace structs by their fields, which hash alike; Arrow does not accept tuples for structs."""
     for value, kind in zip(values, kinds, strict=True):
         if isinstance(value, tuple | dict):
             fields = value.values() if isinstance(value, dict) else value
-            yield from _flat(fields, [field.type for field in kind] if kind is not None else [None] * len(value))
+            yield from _flatten(fields, [field.type for field in kind] if kind is not None else [None] * len(value))
         else:
             yield value, kind
 
 
-_HASHED: tuple[tuple[Callable[[pa.DataType], bool], _Hashed], ...] = (
+_HASHERS: tuple[tuple[Callable[[pa.DataType], bool], _Hasher], ...] = (
     (kinds.is_boolean, _small),
     (kinds.is_int8, _small),
     (kinds.is_int16, _small),

@@ -8,46 +8,44 @@ import numpy as np
 import numpy.typing as npt
 
 from elastic.errors import InvalidJob
-from elastic.routing.hashing import task_of
-from elastic.routing.protocol import Slots
-from elastic.routing.slots import SLOTS_PER_STAGE, slot_of, task_of_slot
+from elastic.routing.hashing import to_tasks
+from elastic.routing.unit_numbers import UnitNumbers
 from migration import Ownership, ownership_from_dict
-from storage.state import Unit
+from storage.state import TASKS_PER_STAGE, UnitId
 
 
 @dataclass(frozen=True)
 class IntervalRouting:
-    """Every task of every stage is on the node that the assignment gives it to.
+    """Every task of every stage is on the node that owns it in the assignment.
 
-    Intervals are what the planners make; scattered assignments work too, with more and smaller pieces per node.
+    The planners produce intervals; scattered assignments work too, with more and smaller pieces per node.
     """
 
     kind: ClassVar[str] = "intervals"
     assignment: Ownership
     epoch: int = 0
-    wants_heavy_hitters: bool = False
 
     def __post_init__(self) -> None:
-        if self.assignment.tasks > SLOTS_PER_STAGE:
-            raise InvalidJob(f"a stage can have {SLOTS_PER_STAGE:,} tasks, not {self.assignment.tasks:,}. Use fewer.")
+        if self.assignment.tasks > TASKS_PER_STAGE:
+            raise InvalidJob(
+                f"a job can have at most {TASKS_PER_STAGE:,} tasks, but {self.assignment.tasks:,} were requested. "
+                "Use fewer tasks."
+            )
 
-    def slots_of(self, hashes: npt.NDArray[np.int64], stage: int) -> Slots:
-        slots = task_of(hashes, self.assignment.tasks)
-        slots += slot_of(stage, 0)
-        return slots
+    def unit_numbers(self, hashes: npt.NDArray[np.int64], stage: int) -> UnitNumbers:
+        numbers = to_tasks(hashes, self.assignment.tasks)
+        numbers += UnitId(stage, 0).number
+        return numbers
 
-    def owners(self, slot: int) -> tuple[str, ...]:
-        return (self.assignment.owners[task_of_slot(slot)],)
+    def owners(self, unit: UnitId) -> tuple[str, ...]:
+        return (self.assignment.owners[unit.task],)
 
-    def unit(self, slot: int) -> Unit:
-        return Unit.of_task(slot)
+    def units(self, stage: int) -> Sequence[UnitId]:
+        return [UnitId(stage, task) for task in range(self.assignment.tasks)]
 
-    def slots(self, stage: int) -> Sequence[int]:
-        return range(slot_of(stage, 0), slot_of(stage, self.assignment.tasks))
-
-    def slots_on(self, node: str, stages: Iterable[int]) -> list[int]:
+    def units_on(self, node: str, stages: Iterable[int]) -> list[UnitId]:
         tasks = self.assignment.tasks_of(node)
-        return [slot_of(stage, task) for stage in sorted(stages) for task in tasks]
+        return [UnitId(stage, task) for stage in sorted(stages) for task in tasks]
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "epoch": self.epoch, "assignment": self.assignment.to_dict()}

@@ -1,4 +1,4 @@
-"""All kinds of routing by name; adding one is one file and one entry here."""
+"""All kinds of routing by name; adding one takes one file and one entry here."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ ROUTINGS: dict[str, type[Routing]] = {IntervalRouting.kind: IntervalRouting}
 
 
 def routing_from_json(document: dict[str, Any]) -> Routing:
-    """What `to_json` of any kind wrote."""
+    """Return the routing that `to_json` of any kind wrote."""
     kind = document.get("kind")
     if kind not in ROUTINGS:
         known = ", ".join(map(repr, sorted(ROUTINGS)))
-        raise InvalidJob(f"there is no routing of kind {kind!r}, only {known}. Use the version that wrote it.")
+        raise InvalidJob(f"unknown routing kind {kind!r}, only {known}. Open the store with the version that wrote it.")
     return ROUTINGS[kind].from_json(document)

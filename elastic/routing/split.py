@@ -1,4 +1,4 @@
-"""Rows apart by slot: one sort and one gather for a whole batch, then only views."""
+"""Groups rows by unit: one sort and one gather for a whole batch, then only views."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,63 +9,70 @@ import pyarrow as pa
 
 from elastic.errors import InvalidJob
 from elastic.routing.protocol import Routing
+from elastic.routing.unit_numbers import UnitNumbers
+from storage.state import UnitId
 
 
 @dataclass(frozen=True)
 class SplitRows:
-    """Rows in the order of their slots: those of `slots[i]` are `table[offsets[i]:offsets[i + 1]]`.
+    """Rows sorted by unit: those of `unit_numbers[i]` are `table[offsets[i]:offsets[i + 1]]`.
 
-    Invariant: `slots` ascend and each has rows, which keep the order that they came in. Slices are views.
+    Invariant: `unit_numbers` ascend and each has rows, in their original order. Slices are views.
     """
 
     table: pa.Table
-    slots: tuple[int, ...]
+    unit_numbers: tuple[int, ...]
     offsets: tuple[int, ...]
 
     def slices(self) -> dict[int, pa.Table]:
-        """The rows of every slot that has some."""
-        bounds = zip(self.slots, pairwise(self.offsets), strict=True)
-        return {slot: self.table.slice(start, stop - start) for slot, (start, stop) in bounds}
+        """Return the rows of every unit that has some, by unit number."""
+        bounds = zip(self.unit_numbers, pairwise(self.offsets), strict=True)
+        return {number: self.table.slice(start, stop - start) for number, (start, stop) in bounds}
 
     def for_node(self, routing: Routing) -> dict[str, "SplitRows"]:
-        """What each node gets; with replicas several nodes get the same rows. Nothing is copied."""
-        places: dict[str, list[int]] = {}
-        for place, slot in enumerate(self.slots):
-            for node in routing.owners(slot):
-                places.setdefault(node, []).append(place)
-        return {node: self._only(chosen) for node, chosen in places.items()}
+        """Return the rows of each node, without copying; with replicas several nodes get the same rows."""
+        positions: dict[str, list[int]] = {}
+        for position, number in enumerate(self.unit_numbers):
+            for node in routing.owners(UnitId.from_number(number)):
+                positions.setdefault(node, []).append(position)
+        return {node: self._select(selected) for node, selected in positions.items()}
 
-    def _only(self, places: list[int]) -> "SplitRows":
-        slots = tuple(self.slots[place] for place in places)
-        lengths = [self.offsets[place + 1] - self.offsets[place] for place in places]
+    def _select(self, positions: list[int]) -> "SplitRows":
+        numbers = tuple(self.unit_numbers[position] for position in positions)
+        lengths = [self.offsets[position + 1] - self.offsets[position] for position in positions]
         offsets = (0, *np.cumsum(lengths).tolist())
-        runs = [self._run(places[start], places[stop - 1]) for start, stop in pairwise(_run_bounds(places))]
-        return SplitRows(runs[0] if len(runs) == 1 else pa.concat_tables(runs), slots, offsets)
+        runs = [self._slice(positions[start], positions[stop - 1]) for start, stop in pairwise(_run_bounds(positions))]
+        return SplitRows(runs[0] if len(runs) == 1 else pa.concat_tables(runs), numbers, offsets)
 
-    def _run(self, first: int, last: int) -> pa.Table:
+    def _slice(self, first: int, last: int) -> pa.Table:
         return self.table.slice(self.offsets[first], self.offsets[last + 1] - self.offsets[first])
 
 
-def split(rows: pa.Table | pa.RecordBatch, slots: npt.NDArray[np.int64]) -> SplitRows:
-    """Sort rows by slot, stably. O(rows) where the slots of a batch lie within 65,536 of each other, as they do."""
+def split(rows: pa.Table | pa.RecordBatch, unit_numbers: UnitNumbers) -> SplitRows:
+    """Sort rows by unit, stably.
+
+    O(rows) where the unit numbers of a batch lie within 65,536 of each other, as those of one stage do.
+    """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    if table.num_rows != len(slots):
-        raise InvalidJob(f"{len(slots)} slots for {table.num_rows} rows. Give one slot per row.")
-    if not len(slots):
+    if table.num_rows != len(unit_numbers):
+        raise InvalidJob(
+            f"cannot split {table.num_rows} rows by {len(unit_numbers)} unit numbers. Give one unit number per row."
+        )
+    if not len(unit_numbers):
         return SplitRows(table, (), (0,))
-    order = np.argsort(_narrowed(slots), kind="stable")
-    ordered = slots[order]
+    order = np.argsort(_narrow(unit_numbers), kind="stable")
+    ordered = unit_numbers[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
     return SplitRows(table.take(pa.array(order)), tuple(ordered[starts].tolist()), (*starts.tolist(), table.num_rows))
 
 
-def _narrowed(slots: npt.NDArray[np.int64]) -> npt.NDArray[np.unsignedinteger]:
-    """The same order in as few bits as it takes: NumPy sorts 8 and 16 bits by radix, ten times as fast as 64."""
-    lowest = slots.min()
-    narrowed: npt.NDArray[np.unsignedinteger] = (slots - lowest).astype(np.min_scalar_type(slots.max() - lowest))
-    return narrowed
+def _narrow(numbers: UnitNumbers) -> npt.NDArray[np.unsignedinteger]:
+    """Return integers of the same order in fewer bits: NumPy sorts 8 and 16 bits by radix, ten times as fast as 64."""
+    lowest = numbers.min()
+    narrow: npt.NDArray[np.unsignedinteger] = (numbers - lowest).astype(np.min_scalar_type(numbers.max() - lowest))
+    return narrow
 
 
-def _run_bounds(places: list[int]) -> list[int]:
-    """Where runs of neighbours begin, and the end of the last one."""
-    return [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+def _run_bounds(positions: list[int]) -> list[int]:
+    """Return where runs of neighbours begin, and the end of the last run."""
+    return [0, *(np.flatnonzero(np.diff(positions) != 1) + 1).tolist(), len(positions)]

@@ -1,8 +1,7 @@
-"""XXH64 as Spark SQL uses it: one 64-bit hash per row, started from a seed per row.
+"""XXH64 as Spark SQL uses it: one 64-bit hash per row, with a seed per row.
 
-Numbers go through the short ways that XXH64 has for exactly 4 and 8 bytes, as whole NumPy columns; about 10 ns a row.
-Texts go through a loop that numba compiles, some 10 ns for a short one; without numba one by one through the `xxhash`
-package, about 300 ns a row.
+Numbers are hashed as NumPy columns, by the special cases of XXH64 for 4 and 8 bytes: about 10 ns per row. Texts are
+hashed by a loop that numba compiles, some 10 ns for a short one; without numba by the `xxhash` package, 300 ns per row.
 """
 
 import os
@@ -18,7 +17,7 @@ Hashes = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_FEW = 64  # texts that are hashed sooner than a compiler is loaded
+_FEW = 64  # texts that take less time than loading the compiled loop
 
 PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -27,51 +26,51 @@ PRIME_4 = np.uint64(0x85EBCA77C2B2AE63)
 PRIME_5 = np.uint64(0x27D4EB2F165667C5)
 
 
-def of_ints(values: npt.NDArray[np.int32], seeds: Hashes) -> Hashes:
-    """The hash of each value as 4 bytes."""
+def hash_ints(values: npt.NDArray[np.int32], seeds: Hashes) -> Hashes:
+    """Hash each value as 4 bytes."""
     hashes = seeds + (PRIME_5 + np.uint64(4))
     hashes ^= values.view(np.uint32).astype(np.uint64) * PRIME_1
-    hashes = _rotated(hashes, 23)
+    hashes = _rotate(hashes, 23)
     hashes *= PRIME_2
     hashes += PRIME_3
-    return _mixed(hashes)
+    return _mix(hashes)
 
 
-def of_longs(values: npt.NDArray[np.int64], seeds: Hashes) -> Hashes:
-    """The hash of each value as 8 bytes."""
-    words = _rotated(values.view(np.uint64) * PRIME_2, 31)
+def hash_longs(values: npt.NDArray[np.int64], seeds: Hashes) -> Hashes:
+    """Hash each value as 8 bytes."""
+    words = _rotate(values.view(np.uint64) * PRIME_2, 31)
     words *= PRIME_1
     words ^= seeds + (PRIME_5 + np.uint64(8))
-    hashes = _rotated(words, 27)
+    hashes = _rotate(words, 27)
     hashes *= PRIME_1
     hashes += PRIME_4
-    return _mixed(hashes)
+    return _mix(hashes)
 
 
-def of_bytes(values: Iterable[bytes | memoryview], seeds: Hashes) -> Hashes:
-    """The hash of each value's bytes."""
+def hash_bytes(values: Iterable[bytes | memoryview], seeds: Hashes) -> Hashes:
+    """Hash the bytes of each value."""
     return np.fromiter(map(xxh64_intdigest, values, seeds.tolist()), np.uint64, len(seeds))
 
 
 def load() -> None:
-    """Load the compiled loop now, or compile it into its cache."""
-    of_texts(np.zeros(_FEW + 1, np.int64), np.zeros(0, np.uint8), np.zeros(_FEW, np.uint64))
+    """Load the compiled loop, or compile it into its cache."""
+    hash_texts(np.zeros(_FEW + 1, np.int64), np.zeros(0, np.uint8), np.zeros(_FEW, np.uint64))
 
 
-def of_texts(offsets: Offsets, data: Bytes, seeds: Hashes) -> Hashes:
-    """The hash of each text `data[offsets[i]:offsets[i + 1]]`."""
-    compiled = None if len(seeds) < _FEW else _compiled()
+def hash_texts(offsets: Offsets, data: Bytes, seeds: Hashes) -> Hashes:
+    """Hash each text `data[offsets[i]:offsets[i + 1]]`."""
+    compiled = None if len(seeds) < _FEW else _load_compiled()
     if compiled is None:
         view = data.data
-        return of_bytes((view[start:stop] for start, stop in pairwise(offsets.tolist())), seeds)
+        return hash_bytes((view[start:stop] for start, stop in pairwise(offsets.tolist())), seeds)
     hashes = np.empty_like(seeds)
     compiled(_read_only(offsets), _read_only(data), _read_only(seeds), hashes)
     return hashes
 
 
 @cache
-def _compiled() -> Callable[..., None] | None:
-    """Looked up when the first text comes: who hashes only numbers need not wait for a compiler."""
+def _load_compiled() -> Callable[..., None] | None:
+    """Load the compiled loop on first use, so that hashing numbers does not wait for numba."""
     if os.environ.get("ELASTIC_KERNEL", "") == "numpy":
         return None
     try:
@@ -83,20 +82,20 @@ def _compiled() -> Callable[..., None] | None:
 
 
 def _read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Always: numba compiles once for each combination of writable and read-only."""
+    """Return a read-only view: numba compiles once for each combination of writable and read-only."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
-def _rotated(words: Hashes, bits: int) -> Hashes:
+def _rotate(words: Hashes, bits: int) -> Hashes:
     low = words >> np.uint64(64 - bits)
     words <<= np.uint64(bits)
     words |= low
     return words
 
 
-def _mixed(hashes: Hashes) -> Hashes:
+def _mix(hashes: Hashes) -> Hashes:
     hashes ^= hashes >> np.uint64(33)
     hashes *= PRIME_2
     hashes ^= hashes >> np.uint64(29)

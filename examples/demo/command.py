@@ -1,4 +1,4 @@
-"""`elastic demo`: everything once, in two minutes, on this machine alone."""
+"""`elastic demo`: a tour of all features in two minutes, on this machine."""
 
 import sys
 from pathlib import Path
@@ -9,30 +9,36 @@ import click
 
 @click.command("demo")
 @click.option(
-    "--texts", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A CSV file, else invented."
+    "--texts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV file of texts; generated if not given.",
 )
-@click.option("--store", default="file", show_default=True, help="file, s3 for a MinIO of its own, or a store's URL.")
-@click.option("--rate", default=600, show_default=True, type=click.IntRange(20, 20_000), help="Texts a second.")
+@click.option("--store", default="file", show_default=True, help="file, s3 for a local MinIO, or the URL of a store.")
+@click.option("--rate", default=600, show_default=True, type=click.IntRange(20, 20_000), help="Texts per second.")
+@click.option("--every", "every_ms", type=click.IntRange(100, 60_000), help="Milliseconds between two batches.")
 @click.option(
-    "--every", "every_ms", type=click.IntRange(100, 60_000), help="Milliseconds between two batches of texts."
+    "--pause", default=8.0, show_default=True, type=click.FloatRange(1, 600), help="Seconds between two steps."
 )
 @click.option(
-    "--pause", default=8.0, show_default=True, type=click.FloatRange(1, 600), help="Seconds between two acts."
+    "--port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port of API and dashboard; 0 chooses one.",
 )
-@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="Of API and page; 0 is any.")
-@click.option("--open", "browse", is_flag=True, help="Show the page and the report in a browser.")
-@click.option("--stay", is_flag=True, help="Go on after the last act, for you to scale, until Ctrl-C.")
+@click.option("--open", "browse", is_flag=True, help="Open the dashboard and the report in a browser.")
+@click.option("--stay", is_flag=True, help="Keep running after the last step, until Ctrl-C.")
 @click.option("--output", default="build/demo", show_default=True, type=click.Path(file_okay=False, path_type=Path))
-def command(**wishes: Any) -> None:
-    """Mine frequent patterns while the job scales 4 -> 6 -> 3 and a node is killed; prove that every count is exact."""
-    # Imported late: they bring Spark with them.
+def command(**options: Any) -> None:
+    """Mine frequent patterns while the job scales 4 -> 6 -> 3 and loses a node; verify that every count is exact."""
+    # Imported late: they import Spark.
     from elastic.errors import ElasticError
-    from examples.demo.performance import Performance
+    from examples.demo.demo import Demo
     from migration import MigrationError
     from storage.errors import StorageError
 
     try:
-        proof = Performance(**wishes).perform()
+        proof = Demo(**options).run()
     except (ElasticError, MigrationError, StorageError) as error:
         raise click.ClickException(str(error)) from error
     sys.exit(0 if proof.holds else 1)

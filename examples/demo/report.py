@@ -1,4 +1,4 @@
-"""What a demo leaves behind: a table for the terminal, and a page for a browser that needs nothing but itself."""
+"""The report of a demo: a table for the terminal, and a self-contained HTML page."""
 
 import base64
 import platform
@@ -11,37 +11,37 @@ import pyspark
 from rich.table import Table
 
 import elastic
-from examples.demo.diary import Diary
 from examples.demo.proof import Proof
-from examples.demo.responses import summary
+from examples.demo.response_times import summarise
+from examples.demo.timeline import Timeline
 
 _TEMPLATE = Path(__file__).with_name("report.html")
-_HEADER = ("what", "batches", "median ms", "p90 ms", "worst ms")
+_HEADER = ("step", "batches", "median ms", "p90 ms", "max ms")
 _TOP = 12  # patterns shown
 
 
-def table(diary: Diary) -> Table:
-    """Response times before, during and after."""
-    shown = Table(title="response times, from text to patterns", title_justify="left")
+def to_table(timeline: Timeline) -> Table:
+    """Return a table of the response times of each step."""
+    table = Table(title="response times, from text to patterns", title_justify="left")
     for column in _HEADER:
-        shown.add_column(column, justify="left" if column == _HEADER[0] else "right")
-    for row in _rows(diary):
-        shown.add_row(*row)
-    return shown
+        table.add_column(column, justify="left" if column == _HEADER[0] else "right")
+    for row in _rows(timeline):
+        table.add_row(*row)
+    return table
 
 
-def write(diary: Diary, proof: Proof, picture: Path, path: Path) -> Path:
+def write(timeline: Timeline, proof: Proof, picture: Path, path: Path) -> Path:
     image = base64.b64encode(picture.read_bytes()).decode()
-    last = diary.changes[-1].patterns if diary.changes else {}
-    several = {pattern: texts for pattern, texts in last.items() if " " in pattern}  # a single word says little
+    last = timeline.changes[-1].patterns if timeline.changes else {}
+    several = {pattern: texts for pattern, texts in last.items() if " " in pattern}  # single words are less interesting
     best = sorted(several.items(), key=lambda item: (-item[1], item[0]))[:_TOP]
-    happened = [(episode.title, episode.said) for episode in diary.episodes if episode.said]
+    steps = [(period.title, period.summary) for period in timeline.periods if period.summary]
     page = Template(_TEMPLATE.read_text()).substitute(
         verdict="exact" if proof.holds else "wrong",
         proof=escape(str(proof)),
         picture=f"data:image/png;base64,{image}",
-        responses=_html(_HEADER, _rows(diary)),
-        happened=_html(("what", "what came of it"), happened),
+        responses=_html(_HEADER, _rows(timeline)),
+        steps=_html(("step", "result"), steps),
         patterns=_html(("pattern", "texts"), ((name, str(count)) for name, count in best)),
         count=f"{len(last):,}",
         texts=f"{proof.texts:,}",
@@ -53,12 +53,12 @@ def write(diary: Diary, proof: Proof, picture: Path, path: Path) -> Path:
     return path
 
 
-def _rows(diary: Diary) -> Iterable[Sequence[str]]:
-    for episode in diary.episodes:
-        found = summary(diary, episode)
-        if episode.kind != "warming":
-            shown = [f"{value:,.0f}" for value in found[:3]] if found.batches else ["none"] * 3
-            yield (episode.title, f"{found.batches}", *shown)
+def _rows(timeline: Timeline) -> Iterable[Sequence[str]]:
+    for period in timeline.periods:
+        found = summarise(timeline, period)
+        if period.kind != "warming":
+            cells = [f"{value:,.0f}" for value in found[:3]] if found.batches else ["none"] * 3
+            yield (period.title, f"{found.batches}", *cells)
 
 
 def _html(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""A streaming source of numbers that follows a clock, so that a job which falls behind finds its numbers waiting."""
+"""A streaming source of numbers at a fixed rate, independent of the speed of its reader."""
 
 import json
 import time
@@ -17,17 +17,17 @@ _PARTITIONS = 2
 
 
 def clocked_numbers(spark: SparkSession, per_batch: int, every_ms: int) -> DataFrame:
-    """Batch b has the numbers b * per_batch to (b + 1) * per_batch - 1, which come b * every_ms after the start.
+    """Stream numbers: batch b has b * per_batch to (b + 1) * per_batch - 1, and arrives b * every_ms after the start.
 
-    They come then whether or not anybody reads them; batches that were missed follow one after the other.
+    It arrives whether or not the reader keeps up; a backlog is read batch by batch.
     """
     spark.dataSource.register(ClockedNumbers)
     reader = spark.readStream.format(ClockedNumbers.name()).option("per_batch", per_batch)
     return reader.option("every_us", every_ms * 1_000).load()
 
 
-def start_of(query: StreamingQuery) -> float | None:
-    """When the clock of a running query began, in seconds since 1970; None before its first batch."""
+def find_start(query: StreamingQuery) -> float | None:
+    """Return the start time of a running query's source, in seconds since 1970; None before its first batch."""
     progress = query.lastProgress
     if progress is None or not (offset := progress["sources"][0]["endOffset"]):
         return None
@@ -36,7 +36,7 @@ def start_of(query: StreamingQuery) -> float | None:
 
 
 class ClockedNumbers(DataSource):
-    """Options: `per_batch` numbers `every_us` microseconds."""
+    """Emits `per_batch` numbers every `every_us` microseconds."""
 
     @classmethod
     def name(cls) -> str:
@@ -50,7 +50,7 @@ class ClockedNumbers(DataSource):
 
 
 class _Share(InputPartition):
-    """Some of the numbers of a batch."""
+    """A range of the numbers of a batch."""
 
     def __init__(self, share: int, first: int, stop: int) -> None:
         super().__init__(share)
@@ -59,7 +59,7 @@ class _Share(InputPartition):
 
 
 class _Reader(DataSourceStreamReader):
-    """Offsets count batches, and carry the moment of the first: Spark keeps them, so nothing else has to."""
+    """Offsets count batches and carry the start time, so that Spark's checkpoint is the only state."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._per_batch = int(options["per_batch"])
@@ -70,8 +70,8 @@ class _Reader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802
         batch, began_us = int(start["batch"]), int(start["began_us"])
-        come = (time.time_ns() // 1_000 - began_us) // self._every_us + 1
-        return {"batch": min(batch + 1, max(batch, come)), "began_us": began_us}
+        arrived = (time.time_ns() // 1_000 - began_us) // self._every_us + 1
+        return {"batch": min(batch + 1, max(batch, arrived)), "began_us": began_us}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, stop = int(start["batch"]) * self._per_batch, int(end["batch"]) * self._per_batch
@@ -79,6 +79,6 @@ class _Reader(DataSourceStreamReader):
         return [_Share(share, *edges[share : share + 2]) for share in range(_PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, _Share) and partition.first < partition.stop:  # else Spark says that there are none
+        if isinstance(partition, _Share) and partition.first < partition.stop:  # else there are none
             numbers = np.arange(partition.first, partition.stop, dtype=np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(numbers)], ["value"])

@@ -1,7 +1,7 @@
-"""Shows the maximal frequent patterns of a stream of texts as they change.
+"""Prints the maximal frequent patterns of a stream of texts as they change.
 
-python -m examples.frequent_patterns                          # invented texts
-python -m examples.frequent_patterns --texts tweets.csv       # the column `text` of a CSV file, over and over
+python -m examples.frequent_patterns                          # generated texts
+python -m examples.frequent_patterns --texts tweets.csv       # the column `text` of a CSV file, repeatedly
 python -m examples.frequent_patterns --texts folder/          # every line of the files that appear there
 """
 
@@ -15,34 +15,38 @@ import elastic
 from elastic.errors import ElasticError
 from examples.frequent_patterns.board import Board, Change
 from examples.frequent_patterns.job import patterns_job
-from examples.frequent_patterns.local import quiet_spark, store_in
+from examples.frequent_patterns.local_spark import open_store, quiet_spark
 from examples.frequent_patterns.mining import Mining
-from examples.frequent_patterns.sources import numbered_texts, texts_of_files
-from examples.frequent_patterns.texts import MadeTexts, ReadTexts
+from examples.frequent_patterns.sources import read_files, stream_texts
+from examples.frequent_patterns.texts import CsvTexts, GeneratedTexts
 from examples.frequent_patterns.words import STOP_WORDS
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option(
     "--texts",
     type=click.Path(exists=True, path_type=Path),
-    help="a CSV file with a column `text`, or a folder in which text files appear; invented texts if not given",
+    help="CSV file with a column `text`, or a folder in which text files appear; generated texts if not given",
 )
-@click.option("--window", default="20 batches", help="how long a text counts: '20 batches', '90 seconds'")
-@click.option("--threshold", default=20, type=click.IntRange(1), help="texts that a frequent pattern needs")
-@click.option("--length", default=3, type=click.IntRange(1, 6), help="words of a pattern at most")
-@click.option("--words", default=12, type=click.IntRange(1, 64), help="words of a text that count, at most")
-@click.option("--stop-words", type=click.File(), help="words that do not count, instead of some English ones")
-@click.option("--dictionary", type=click.File(), help="the only words that count")
-@click.option("--nodes", default=4, type=click.IntRange(1), help="nodes that hold the counts")
-@click.option("--rate", default=500, type=click.IntRange(1), help="texts a batch, unless they come from a folder")
-@click.option("--every", default="1 second", help="how often there is a batch")
-@click.option("--batches", type=click.IntRange(1), help="stop after so many; without it, with Ctrl-C")
-@click.option("--store", type=click.Path(path_type=Path), help="where state stays for the next run; else nowhere")
-@click.option("--top", default=8, type=click.IntRange(1), help="patterns to show")
-@click.option("--seed", default=0, help="of invented texts")
+@click.option("--window", default="20 batches", help="how long a text stays in the window: '20 batches', '90 seconds'")
+@click.option("--threshold", default=20, type=click.IntRange(1), help="minimum number of texts of a frequent pattern")
+@click.option("--length", default=3, type=click.IntRange(1, 6), help="maximum number of words of a pattern")
+@click.option("--words", default=12, type=click.IntRange(1, 64), help="maximum number of words of a text")
+@click.option("--stop-words", type=click.File(), help="words to ignore; common English words by default")
+@click.option("--dictionary", type=click.File(), help="ignore all other words")
+@click.option("--nodes", default=4, type=click.IntRange(1), help="number of nodes")
+@click.option("--rate", default=500, type=click.IntRange(1), help="texts per batch, except from a folder")
+@click.option("--every", default="1 second", help="interval of batches")
+@click.option("--batches", type=click.IntRange(1), help="stop after this many batches; by default at Ctrl-C")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    help="folder that keeps the state for the next run; temporary by default",
+)
+@click.option("--top", default=8, type=click.IntRange(1), help="patterns to print")
+@click.option("--seed", default=0, help="seed of generated texts")
 def main(
     texts: Path | None,
     window: str,
@@ -59,7 +63,7 @@ def main(
     top: int,
     seed: int,
 ) -> None:
-    """Show the maximal frequent patterns of a stream of short texts, on a local Spark, as they change."""
+    """Print the maximal frequent patterns of a stream of short texts, on a local Spark, as they change."""
     try:
         mining = Mining(
             threshold,
@@ -69,8 +73,8 @@ def main(
             STOP_WORDS if stop_words is None else stop_words.read().lower().split(),
             None if dictionary is None else dictionary.read().lower().split(),
         )
-        board = Board(Shown(top))
-        with quiet_spark(nodes) as spark, store_in(store) as url:
+        board = Board(PatternPrinter(top))
+        with quiet_spark(nodes) as spark, open_store(store) as url:
             frame, trigger = stream(spark, texts, rate, seed), {"processingTime": every}
             with patterns_job(frame, store=url, mining=mining, nodes=nodes, sink=board, trigger=trigger) as job:
                 wait(job, board, batches)
@@ -78,8 +82,8 @@ def main(
         raise click.ClickException(str(error)) from error
 
 
-class Shown:
-    """Prints the patterns that most texts have, whenever these change."""
+class PatternPrinter:
+    """Prints the most frequent patterns whenever they change."""
 
     def __init__(self, top: int) -> None:
         self._top = top
@@ -97,15 +101,15 @@ class Shown:
 
 def stream(spark: SparkSession, texts: Path | None, rate: int, seed: int) -> DataFrame:
     if texts is not None and texts.is_dir():
-        return texts_of_files(spark, texts)
-    return numbered_texts(spark, MadeTexts(seed) if texts is None else ReadTexts.of_csv(texts), rate)
+        return read_files(spark, texts)
+    return stream_texts(spark, GeneratedTexts(seed) if texts is None else CsvTexts.read(texts), rate)
 
 
-def wait(job: elastic.Job, board: Board, batches: int | None) -> None:
-    """Until there were so many batches, or Ctrl-C."""
+def wait(job: elastic.SparkJob, board: Board, batches: int | None) -> None:
+    """Wait for this many batches, or for Ctrl-C."""
     try:
         while batches is None or board.last.batch + 1 < batches:
-            job.await_termination(_LOOK_SECONDS)
+            job.await_termination(_POLL_SECONDS)
     except KeyboardInterrupt:
         click.echo("stopping ...")
 

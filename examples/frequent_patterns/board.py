@@ -1,4 +1,4 @@
-"""What the reporter gives out, put together again: the maximal patterns after every batch."""
+"""A sink that reconstructs the maximal patterns after every batch from the reporter's changes."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ Patterns = Mapping[str, int]
 
 
 class Change(NamedTuple):
-    """One batch of news, and the patterns with their counts after it."""
+    """The patterns with their counts after a batch, and the number of changes in it."""
 
     batch: int
     patterns: Patterns
@@ -21,23 +21,23 @@ class Change(NamedTuple):
 
 
 class Board:
-    """A sink that holds the current patterns of a job, and shows every batch to whoever `watches`.
+    """A sink that holds the current patterns of a job, and calls `on_change` with every batch.
 
-    Batches come in order, each once. It starts empty and is told everything that the store still has, so after a
-    restart it is right as long as no results have expired (`retain_result_batches`). Safe to read from any thread.
+    It starts empty and gets all results that the store still has, so after a restart it is correct unless results have
+    expired (`retain_result_batches`). Thread-safe.
     """
 
-    logs: ClassVar = True
-    follows: ClassVar = True
+    needs_log: ClassVar = True
+    needs_writer: ClassVar = True
 
-    def __init__(self, watches: Callable[[Change], None] | None = None) -> None:
-        self._watches = watches
+    def __init__(self, on_change: Callable[[Change], None] | None = None) -> None:
+        self._on_change = on_change
         self._last = Change(-1, {}, 0, 0)
         self._lock = threading.Lock()
 
     @property
     def last(self) -> Change:
-        """The newest batch."""
+        """The patterns after the newest batch."""
         with self._lock:
             return self._last
 
@@ -48,23 +48,23 @@ class Board:
         before = self.last
         if batch <= before.batch:
             return
-        news = rows.to_pylist() if "pattern" in rows.column_names else []
-        patterns = updated(before.patterns, news)
+        changes = rows.to_pylist() if "pattern" in rows.column_names else []
+        patterns = update(before.patterns, changes)
         appeared, vanished = patterns.keys() - before.patterns.keys(), before.patterns.keys() - patterns.keys()
         change = Change(batch, patterns, len(appeared), len(vanished))
         with self._lock:
             self._last = change
-        if self._watches is not None:
-            self._watches(change)
+        if self._on_change is not None:
+            self._on_change(change)
 
     def close(self) -> None:
-        """What it holds stays readable."""
+        """Do nothing: the patterns stay readable."""
 
 
-def updated(patterns: Patterns, news: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The patterns after one batch of what the reporter gives out."""
+def update(patterns: Patterns, changes: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Apply one batch of the reporter's changes to the patterns."""
     after = dict(patterns)
-    for row in news:
+    for row in changes:
         if row["change"] == VANISHED:
             del after[row["pattern"]]
         else:

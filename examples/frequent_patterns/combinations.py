@@ -1,7 +1,7 @@
-"""Patterns: combinations of the words of a text, as texts themselves.
+"""Patterns: combinations of the words of a text, as strings.
 
-The canonical form of a pattern is its words in ascending order with one space between two. Texts come in that form, so
-a choice of their words in order is a pattern already, and equal patterns are equal texts, with one hash and one task.
+The canonical form of a pattern is its words in ascending order, separated by one space. Texts are in that form, so a
+choice of their words in order is a canonical pattern, and equal patterns are equal strings with one hash and one task.
 """
 
 from typing import Any
@@ -15,23 +15,23 @@ from examples.frequent_patterns import kernels
 
 
 def combinations(texts: Any, shortest: int, longest: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """The patterns of `shortest` to `longest` words of every text, and of each the number of the text it is from.
+    """Return the patterns of `shortest` to `longest` words of every text, and the number of the text of each.
 
-    `texts` are canonical, without nulls. There are sum of C(words, k) for every text: bound both.
+    `texts` are canonical, without nulls. A text has the sum of C(words, k) patterns: bound both.
     """
     offsets, data = _buffers(texts)
     counts, sizes = np.empty((2, len(offsets) - 1), np.int64)
     kernels.measure(offsets, data, shortest, longest, counts, sizes)
     made_offsets, made = np.empty(counts.sum() + 1, np.int32), np.empty(sizes.sum(), np.uint8)
-    kernels.fill(offsets, data, shortest, longest, _most_words(texts), made_offsets, made)
+    kernels.fill(offsets, data, shortest, longest, _max_words(texts), made_offsets, made)
     patterns = pa.StringArray.from_buffers(counts.sum(), pa.py_buffer(made_offsets), pa.py_buffer(made))
     return patterns, np.repeat(np.arange(len(counts)), counts)
 
 
 def one_word_less(patterns: Any, longest: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Every pattern without each of its words in turn, and of each the number of the pattern it is from.
+    """Return every pattern without each of its words in turn, and the number of the original pattern of each.
 
-    A pattern of one word has none: nobody asks how often nothing occurs.
+    A pattern of one word gives none.
     """
     words = word_counts(patterns)
     made, origins = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
@@ -45,16 +45,16 @@ def one_word_less(patterns: Any, longest: int) -> tuple[pa.Array, NDArray[np.int
 
 
 def word_counts(texts: Any) -> NDArray[np.int64]:
-    """How many words each canonical text has."""
+    """Return the number of words of each canonical text."""
     return np.asarray(pc.add(pc.count_substring(texts, " "), 1), np.int64)
 
 
 def warm_up() -> None:
-    """Compile the loops into the cache, or load them from it; seconds the first time on a machine."""
+    """Compile the loops into the cache, or load them from it; takes seconds the first time on a machine."""
     combinations(pa.array(["a b"]), 1, 2)
 
 
-def _most_words(texts: Any) -> int:
+def _max_words(texts: Any) -> int:
     return int(word_counts(texts).max(initial=1))
 
 

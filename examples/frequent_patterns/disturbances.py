@@ -1,4 +1,4 @@
-"""What happens to a job that is watched: migrations, and nodes that are killed, at moments given by a seed."""
+"""Disturbances of an audited job: migrations and killed nodes, at times given by a seed."""
 
 import os
 import random
@@ -9,21 +9,21 @@ from typing import Any, Self
 
 import elastic
 from elastic.control import Migration
-from elastic.errors import MigrationFailed, NoRoom
+from elastic.errors import MigrationFailed, NodeStartTimeout
 
-_SOON_SECONDS = 1.5  # after a migration has begun: some kills happen while state is on its way
+_SOON_SECONDS = 1.5  # after the start of a migration, so that some kills happen while state moves
 
 
 @dataclass(frozen=True)
-class Planned:
-    """When migrations begin and nodes are killed, in seconds after the start, each in ascending order."""
+class Schedule:
+    """The times of migrations and kills, in seconds after the start, each in ascending order."""
 
     migrations: tuple[float, ...]
     kills: tuple[float, ...]
 
     @classmethod
-    def spread(cls, seconds: float, migrations: int, kills: int, seed: int) -> Self:
-        """Evenly over the time, none at its edges; every other kill soon after a migration has begun, if there are any.
+    def spread_evenly(cls, seconds: float, migrations: int, kills: int, seed: int) -> Self:
+        """Return evenly spread times; every other kill is soon after the start of a migration, if there are any.
 
         So nodes die both while state moves and while it does not.
         """
@@ -40,7 +40,7 @@ class Planned:
 
 @dataclass
 class Kill:
-    """A node that was killed."""
+    """A killed node."""
 
     at: float
     node: str
@@ -50,13 +50,13 @@ class Kill:
 
 @dataclass
 class Disturbances:
-    """Carries out what is planned, one migration at a time; a migration that fails is tried again."""
+    """Runs the scheduled disturbances, one migration at a time; retries failed migrations."""
 
-    job: elastic.Job
-    planned: Planned
+    job: elastic.SparkJob
+    schedule: Schedule
     seed: int
-    most_nodes: int
-    least_nodes: int = 2
+    max_nodes: int
+    min_nodes: int = 2
     migrations: list[tuple[float, Migration]] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     failed: int = 0
@@ -64,27 +64,27 @@ class Disturbances:
     def __post_init__(self) -> None:
         self._chance = random.Random(f"{self.seed} what")  # noqa: S311 - for a repeatable choice
 
-    def go_on(self, past: float) -> None:
-        """Do what is due after so many seconds."""
+    def advance(self, past: float) -> None:
+        """Run the disturbances that are due after this many seconds."""
         self._settle()
-        if not self._is_migrating and self._is_due(self.planned.migrations, len(self.migrations), past):
+        if not self._is_migrating and self._is_due(self.schedule.migrations, len(self.migrations), past):
             self._migrate(past)
-        if self._is_due(self.planned.kills, len(self.kills), past):
+        if self._is_due(self.schedule.kills, len(self.kills), past):
             self._kill(past)
 
     @property
     def is_over(self) -> bool:
-        """Whether everything has happened, and the job has recovered from it."""
+        """Whether all disturbances have happened, and the job has recovered."""
         return self.is_complete and all(node.serving for node in self.job.status().nodes)
 
     @property
     def is_complete(self) -> bool:
-        """Whether as many migrations as planned were brought to their end, and as many nodes were killed."""
+        """Whether all scheduled migrations have completed, and all nodes were killed."""
         done = sum(migration.phase == "done" for _, migration in self.migrations)
-        return done == len(self.planned.migrations) and len(self.kills) == len(self.planned.kills)
+        return done == len(self.schedule.migrations) and len(self.kills) == len(self.schedule.kills)
 
     def __str__(self) -> str:
-        return f"{len(self.migrations)} migrations, {len(self.kills)} kills, {self.failed} tried again"
+        return f"{len(self.migrations)} migrations, {len(self.kills)} kills, {self.failed} retried"
 
     @property
     def _is_migrating(self) -> bool:
@@ -94,7 +94,7 @@ class Disturbances:
         return done < len(times) and past >= times[done]
 
     def _settle(self) -> None:
-        """A migration that has failed does not count."""
+        """Remove a failed migration, so that it is retried."""
         if self.migrations and not self._is_migrating:
             try:
                 self.migrations[-1][1].wait(0)
@@ -104,7 +104,7 @@ class Disturbances:
 
     def _migrate(self, past: float) -> None:
         before = len(self.job.assignment().nodes)
-        nodes = self._chance.choice([n for n in range(self.least_nodes, self.most_nodes + 1) if n != before])
+        nodes = self._chance.choice([n for n in range(self.min_nodes, self.max_nodes + 1) if n != before])
         how: dict[str, Any] = {
             "mode": self._chance.choice(["progressive", "live"]),
             "transfer": self._chance.choice(["store", "direct"]),
@@ -112,7 +112,7 @@ class Disturbances:
         }
         try:
             self.migrations.append((past, self.job.scale(nodes, relax=True, **how)))
-        except NoRoom:
+        except NodeStartTimeout:
             self.failed += 1
 
     def _kill(self, past: float) -> None:

@@ -8,9 +8,9 @@ from examples.frequent_patterns.combinations import combinations, warm_up
 
 
 class PatternGenerator(StatelessOperator):
-    """Makes the patterns of up to `length` words of every text, each with what the text counts: +n or -n.
+    """Emits the patterns of up to `length` words of every text, each with the text's count: +n or -n.
 
-    O(patterns), some 10 million a second on one core; a text of w words has the sum of C(w, k) of them.
+    O(patterns), some 10 million per second on one core; a text of w words has the sum of C(w, k) of them.
     """
 
     next_schema = "pattern string, texts int, covers int"
@@ -19,7 +19,7 @@ class PatternGenerator(StatelessOperator):
         self._length = length
 
     def open(self) -> None:
-        """Load the compiled loops before there are rows to wait for them."""
+        """Load the compiled loops before the first rows."""
         warm_up()
 
     def handle_rows(self, rows: pa.Table, _: Context) -> pa.Table:

@@ -1,9 +1,9 @@
-"""The front door: a stream of texts in, a running job that knows their maximal frequent patterns out."""
+"""Starts a job that mines the maximal frequent patterns of a stream of texts."""
 
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody gives it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 import elastic
 from examples.frequent_patterns.combinations import warm_up
@@ -23,15 +23,15 @@ def patterns_job(
     text: str = TEXT,
     time: str | None = None,
     **settings: Any,
-) -> elastic.Job:
-    """Mine the column `text` of a streaming DataFrame; rows without a text do not count.
+) -> elastic.SparkJob:
+    """Mine the column `text` of a streaming DataFrame; rows without a text are ignored.
 
-    With `time`, a column of timestamps, the window is one of event time, and `watermark_delay` says how late texts may
-    come; without, of the time at which batches come. `settings` are what else `elastic.run` takes: `sink`, `trigger`,
-    `autoscale`, `snapshot_seconds`. The job gives out what the reporter tells (pattern, change, texts), and
-    `job.state(pattern, "reporter")` answers for one pattern.
+    With `time`, a column of timestamps, the window is one of event time, and `watermark_delay` is the allowed lateness;
+    without it, the window is one of processing time. `settings` are further arguments of `elastic.run`: `sink`,
+    `trigger`, `autoscale`, `snapshot_seconds`. The job emits the reporter's changes (pattern, change, texts), and
+    `job.state(pattern, "reporter")` returns the state of one pattern.
     """
-    # Here, once: the nodes find the compiled loops in the cache instead of compiling all at the same time.
+    # Compile once here, so that the nodes find the loops in the cache.
     warm_up()
     columns = [F.col(text).alias(TEXT), *([] if time is None else [F.col(time)])]
     return elastic.run(

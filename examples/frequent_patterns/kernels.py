@@ -1,7 +1,7 @@
-"""All combinations of the words of texts, byte by byte, without a Python object for any of them.
+"""All combinations of the words of texts, byte by byte, without Python objects.
 
-A text is words with one space between two, text i is `data[offsets[i]:offsets[i + 1]]`. Inputs must come as read-only
-arrays, always: numba compiles once for each combination of writable and read-only.
+A text is words separated by one space; text i is `data[offsets[i]:offsets[i + 1]]`. Inputs must always be read-only
+arrays: numba compiles once for each combination of writable and read-only.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ SPACE = np.uint8(ord(" "))
 
 @compiled
 def _choices(words: int, size: int) -> int:
-    """How many ways there are to choose `size` of so many words."""
+    """Return the number of ways to choose `size` of `words` words."""
     ways = 1
     for i in range(size):
         ways = ways * (words - i) // (i + 1)
@@ -28,9 +28,9 @@ def _choices(words: int, size: int) -> int:
 
 @compiled
 def measure(offsets: Numbers, data: Bytes, shortest: int, longest: int, counts: Numbers, sizes: Numbers) -> None:
-    """Of every text, how many patterns of `shortest` to `longest` words it has, and how many bytes they take.
+    """Write the number and the bytes of the patterns of `shortest` to `longest` words of every text.
 
-    A word is in C(words - 1, k - 1) of the C(words, k) patterns of k words, so nothing need be tried out. O(bytes).
+    A word is in C(words - 1, k - 1) of the C(words, k) patterns of k words, so none need be generated. O(bytes).
     """
     for i in range(len(offsets) - 1):
         words = 1
@@ -47,7 +47,7 @@ def measure(offsets: Numbers, data: Bytes, shortest: int, longest: int, counts: 
 
 @compiled
 def _starts(offsets: Numbers, data: Bytes, text: int, starts: Numbers) -> int:
-    """Where each word of a text begins, and, one space behind it, the end of the last; gives how many there are."""
+    """Write the start of each word of a text, and the end of the last plus one; return the number of words."""
     words = 1
     starts[0] = offsets[text]
     for at in range(offsets[text], offsets[text + 1]):
@@ -60,7 +60,7 @@ def _starts(offsets: Numbers, data: Bytes, text: int, starts: Numbers) -> int:
 
 @compiled
 def _put(data: Bytes, starts: Numbers, chosen: Numbers, size: int, made: Bytes, at: int) -> int:
-    """Write the chosen words behind each other; gives where the next pattern begins."""
+    """Write the chosen words as a pattern; return the start of the next pattern."""
     for place in range(size):
         if place:
             made[at] = SPACE
@@ -73,7 +73,7 @@ def _put(data: Bytes, starts: Numbers, chosen: Numbers, size: int, made: Bytes, 
 
 @compiled
 def _advance(chosen: Numbers, size: int, words: int) -> bool:
-    """The next choice in lexicographic order, in place; False after the last one."""
+    """Advance to the next choice in lexicographic order, in place; return False after the last one."""
     place = size - 1
     while place >= 0 and chosen[place] == words - size + place:
         place -= 1
@@ -91,12 +91,12 @@ def fill(
     data: Bytes,
     shortest: int,
     longest: int,
-    most_words: int,
+    max_words: int,
     made_offsets: NDArray[np.int32],
     made: Bytes,
 ) -> Any:
     """Write the patterns that `measure` counted: texts in order, shorter patterns first. O(bytes written)."""
-    starts = np.empty(most_words + 1, np.int64)
+    starts = np.empty(max_words + 1, np.int64)
     chosen = np.empty(longest, np.int64)
     pattern = 0
     at = 0

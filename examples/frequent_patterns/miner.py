@@ -1,4 +1,4 @@
-"""Maximal frequent patterns the obvious way: count everything, compare everything. What the pipeline must equal."""
+"""Maximal frequent patterns by brute force: counts and compares everything. The oracle of the pipeline."""
 
 import re
 from collections import Counter
@@ -9,28 +9,28 @@ from examples.frequent_patterns.mining import Mining
 from examples.frequent_patterns.words import Vocabulary
 
 
-def words_of(text: str, vocabulary: Vocabulary) -> list[str]:
-    """The words of a text that count, in ascending order."""
+def split_words(text: str, vocabulary: Vocabulary) -> list[str]:
+    """Return the relevant words of a text, in ascending order."""
     plain = (
         re.sub(r"https?://\S+|@\w+|&#?\w+;", " ", text.lower(), flags=re.ASCII).replace("'", "").replace("\u2019", "")
     )
     words = [word for word in re.findall(r"[^\W_]+", plain) if len(word) > 1 and word not in vocabulary.stop_words]
     known = [word for word in words if vocabulary.dictionary is None or word in vocabulary.dictionary]
-    return sorted(list(dict.fromkeys(known))[: vocabulary.most_words])
+    return sorted(list(dict.fromkeys(known))[: vocabulary.max_words])
 
 
-def patterns_of(texts: Iterable[str], mining: Mining) -> Counter[tuple[str, ...]]:
-    """How many of the texts have each pattern."""
+def count_patterns(texts: Iterable[str], mining: Mining) -> Counter[tuple[str, ...]]:
+    """Return the number of texts with each pattern."""
     counts: Counter[tuple[str, ...]] = Counter()
     for text in texts:
-        words = words_of(text, mining.vocabulary)
+        words = split_words(text, mining.vocabulary)
         for size in range(1, mining.length + 1):
             counts.update(combinations(words, size))
     return counts
 
 
-def maximal(counts: Counter[tuple[str, ...]], threshold: int) -> dict[str, int]:
-    """Frequent patterns that no other frequent pattern contains, each with its count."""
+def find_maximal(counts: Counter[tuple[str, ...]], threshold: int) -> dict[str, int]:
+    """Return the frequent patterns that no other frequent pattern contains, each with its count."""
     frequent = {pattern: count for pattern, count in counts.items() if count >= threshold}
     contained = {
         part for pattern in frequent for size in range(1, len(pattern)) for part in combinations(pattern, size)
@@ -38,6 +38,6 @@ def maximal(counts: Counter[tuple[str, ...]], threshold: int) -> dict[str, int]:
     return {" ".join(pattern): count for pattern, count in frequent.items() if pattern not in contained}
 
 
-def mined(texts: Iterable[str], mining: Mining) -> dict[str, int]:
-    """The maximal frequent patterns of these texts."""
-    return maximal(patterns_of(texts, mining), mining.threshold)
+def mine(texts: Iterable[str], mining: Mining) -> dict[str, int]:
+    """Return the maximal frequent patterns of these texts."""
+    return find_maximal(count_patterns(texts, mining), mining.threshold)

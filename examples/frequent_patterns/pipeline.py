@@ -1,4 +1,4 @@
-"""The four operators in their order (paper 003, Figure 8), each with its key."""
+"""The pipeline of four operators (paper 003, Figure 8), each with its key."""
 
 from elastic.operators import Stage
 from examples.frequent_patterns.detector import Detector
@@ -11,7 +11,7 @@ WINDOW, GENERATOR, DETECTOR, REPORTER = "window", "generator", "detector", "repo
 
 
 def stages(mining: Mining, time: str | None = None) -> list[Stage]:
-    """A text's words decide where it waits; a pattern's, where it is counted and reported, both on one node."""
+    """Return the stages: texts are keyed by their words; detector and reporter by the pattern, so on the same node."""
     return [
         Stage(SlidingWindow(mining, time), key=TEXT, name=WINDOW),
         Stage(PatternGenerator(mining.length), key="words", name=GENERATOR),

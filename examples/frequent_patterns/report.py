@@ -1,22 +1,22 @@
-"""What a campaign shows at its end."""
+"""The tables that a campaign prints at its end."""
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from examples.frequent_patterns.audit import Audit
+from examples.frequent_patterns.audited_job import AuditedJob
 from examples.frequent_patterns.disturbances import Disturbances
-from examples.frequent_patterns.watched import WatchedJob
 
 _SHOWN = 5  # wrong batches
 _WIDTH = 120
 
 
-def show(audit: Audit, disturbances: Disturbances, watched: WatchedJob, minutes: float, seed: int) -> None:
+def show(audit: Audit, disturbances: Disturbances, audited: AuditedJob, minutes: float, seed: int) -> None:
     console = Console(width=_WIDTH)
     console.print(_migrations(disturbances))
-    console.print(_kills(disturbances, watched))
-    console.print(_summary(audit, disturbances, watched, minutes, seed))
+    console.print(_kills(disturbances, audited))
+    console.print(_summary(audit, disturbances, audited, minutes, seed))
     for wrong in audit.wrong[:_SHOWN]:
         click.echo(wrong)
 
@@ -31,34 +31,34 @@ def _migrations(disturbances: Disturbances) -> Table:
     return table
 
 
-def _kills(disturbances: Disturbances, watched: WatchedJob) -> Table:
-    """Who was killed, and what it took to come back; a node that was about to leave need not come back."""
-    table = _table("kills", "at s", "node", "while migrating", "back after s", "rows replayed")
-    recoveries = list(watched.job.status().recoveries)
+def _kills(disturbances: Disturbances, audited: AuditedJob) -> Table:
+    """Return the killed nodes with their recoveries; a node that was being removed need not recover."""
+    table = _table("kills", "at s", "node", "while migrating", "recovered after s", "rows replayed")
+    recoveries = list(audited.job.status().recoveries)
     for kill in disturbances.kills:
         found = next((recovery for recovery in recoveries if recovery["node"] == kill.node), None)
         if found is not None:
             recoveries.remove(found)
-        back = (f"{found['seconds']:.1f}", f"{found['replayed_rows']:,}") if found is not None else ("", "")
-        table.add_row(f"{kill.at:.0f}", kill.node, "yes" if kill.while_migrating else "no", *back)
+        recovery_cells = (f"{found['seconds']:.1f}", f"{found['replayed_rows']:,}") if found is not None else ("", "")
+        table.add_row(f"{kill.at:.0f}", kill.node, "yes" if kill.while_migrating else "no", *recovery_cells)
     return table
 
 
-def _summary(audit: Audit, disturbances: Disturbances, watched: WatchedJob, minutes: float, seed: int) -> Table:
-    table = _table(f"frequent patterns, {minutes:g} minutes, seed {seed}", "what", "number")
-    status = watched.job.status()
+def _summary(audit: Audit, disturbances: Disturbances, audited: AuditedJob, minutes: float, seed: int) -> Table:
+    table = _table(f"frequent patterns, {minutes:g} minutes, seed {seed}", "metric", "value")
+    status = audited.job.status()
     numbers = {
         "batches checked": audit.batches,
         "batches that differ from the miner": len(audit.wrong),
         "texts": audit.batches * audit.per_batch,
-        "maximal patterns at a time, at most": audit.most_patterns,
+        "maximum number of patterns": audit.max_patterns,
         "migrations": len(disturbances.migrations),
         "nodes killed": len(disturbances.kills),
-        "losses that the job noticed": status.losses,
+        "node losses detected": status.losses,
     }
     for name, number in numbers.items():
         table.add_row(name, f"{number:,}")
-    table.add_row("verdict", "exact" if watched.is_right and disturbances.is_complete else "wrong")
+    table.add_row("verdict", "exact" if audited.is_right and disturbances.is_complete else "wrong")
     return table
 
 

@@ -1,4 +1,4 @@
-"""The reporter: the maximal patterns as they are now, and what changed."""
+"""The reporter: the current maximal patterns, and their changes."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +10,10 @@ APPEARED, CHANGED, VANISHED = "appeared", "changed", "vanished"
 
 
 class Reporter(Operator):
-    """Keeps the maximal patterns with their counts, and gives out each change of them once.
+    """Keeps the maximal patterns with their counts, and emits each change once.
 
     Input: patterns, each with its count if it is maximal, else with 0. The state of all tasks together is the current
-    set, nothing more. Output: what changed, with the count as it is now; 0 for a pattern that vanished.
+    set. Output: the changes, with the current count; 0 for a pattern that vanished.
     """
 
     output_schema = "pattern string, change string, texts int"
@@ -31,7 +31,7 @@ class Reporter(Operator):
         current.column("texts")[numbers] = now
         changed = np.flatnonzero(before != now)
         kinds = np.select([before == 0, now == 0], [APPEARED, VANISHED], CHANGED)
-        told = {"pattern": rows["pattern"].take(pa.array(changed)), "change": kinds[changed], "texts": now[changed]}
+        changes = {"pattern": rows["pattern"].take(pa.array(changed)), "change": kinds[changed], "texts": now[changed]}
         if (now == 0).any():
             current.keep(current.column("texts") != 0)
-        return pa.table(told)
+        return pa.table(changes)

@@ -1,20 +1,19 @@
-"""How long a text stays in the window."""
+"""How long a text stays in the window: a number of batches, or a duration."""
 
 import re
 from dataclasses import dataclass
 from typing import Self
 
+from elastic.durations import parse_duration_ms
 from elastic.errors import InvalidSetting
-
-_FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)(?:es|s)?\s*")
-_MILLISECONDS = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
 
 @dataclass(frozen=True)
 class Span:
-    """A number of batches, or of milliseconds; at least one of them.
+    """A number of batches or of milliseconds; at least one.
 
-    A text that arrives in batch b stays for batches b, b + 1, ... so many; one that arrives at t is gone at t + span.
+    A text that arrives in batch b stays for `amount` batches from b on; one that arrives at time t leaves at
+    t + `amount`.
     """
 
     amount: int
@@ -22,18 +21,19 @@ class Span:
 
     def __post_init__(self) -> None:
         if self.amount < 1:
-            raise InvalidSetting("window", str(self), "no text would ever be in it")
+            raise InvalidSetting("window", str(self), "it must be at least one batch or millisecond")
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`"20 batches"`, `"90 seconds"`, `"1.5 hours"`."""
-        match = _FORM.fullmatch(text.lower())
-        unit = match[2] if match else ""
-        if match and unit == "batch" and match[1].isdigit():
-            return cls(int(match[1]), in_batches=True)
-        if match and unit in _MILLISECONDS:
-            return cls(round(float(match[1]) * _MILLISECONDS[unit]), in_batches=False)
-        raise InvalidSetting("window", text, "it must be like '20 batches' or '90 seconds'")
+        """Return the span of a text such as `20 batches`, `90 seconds` or `1.5 hours`."""
+        batches = re.fullmatch(r"\s*(\d+)\s*batch(?:es)?\s*", text.lower())
+        if batches is not None:
+            return cls(int(batches[1]), in_batches=True)
+        try:
+            milliseconds = parse_duration_ms(text, "window")
+        except InvalidSetting:
+            raise InvalidSetting("window", text, "expected a span such as '20 batches' or '90 seconds'") from None
+        return cls(milliseconds, in_batches=False)
 
     def __str__(self) -> str:
         return f"{self.amount} batches" if self.in_batches else f"{self.amount} milliseconds"

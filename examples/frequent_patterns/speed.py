@@ -1,8 +1,8 @@
-"""How many texts a second: the operators alone in this process, and a job on a local Spark.
+"""Throughput in texts per second: of the operators alone in this process, and of a job on a local Spark.
 
     python -m examples.frequent_patterns.speed --texts tweets.csv
 
-Every text comes and goes, so its +1 and its -1 are both in the time. Only batches after the window is full count.
+The time includes each text's arrival and departure. Only batches after the window is full are measured.
 """
 
 import time
@@ -18,29 +18,33 @@ from elastic.operators.testing import OperatorTester
 from examples.frequent_patterns.board import Board
 from examples.frequent_patterns.combinations import combinations
 from examples.frequent_patterns.job import patterns_job
-from examples.frequent_patterns.local import quiet_spark, store_in
+from examples.frequent_patterns.local_spark import open_store, quiet_spark
 from examples.frequent_patterns.mining import Mining
 from examples.frequent_patterns.pipeline import stages
-from examples.frequent_patterns.sources import numbered_texts
-from examples.frequent_patterns.texts import MadeTexts, ReadTexts, Texts
+from examples.frequent_patterns.sources import stream_texts
+from examples.frequent_patterns.texts import CsvTexts, GeneratedTexts, Texts
 
 _WINDOW = 5  # batches
-_SNAPSHOT_BATCHES = 10  # as often as a job does it at a batch a second
+_SNAPSHOT_BATCHES = 10  # as often as a job at one batch per second
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--texts", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="a CSV file, else invented")
-@click.option("--rate", default=3_000, type=click.IntRange(1), help="texts a batch")
+@click.option(
+    "--texts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV file of texts; generated if not given",
+)
+@click.option("--rate", default=3_000, type=click.IntRange(1), help="texts per batch")
 @click.option("--batches", default=20, type=click.IntRange(1, 500), help="batches after the window is full")
 @click.option("--threshold", default=30, type=click.IntRange(1))
 @click.option("--length", default=3, type=click.IntRange(1, 6))
 @click.option("--nodes", default=4, type=click.IntRange(1))
 @click.option("--tasks", default=32, type=click.IntRange(1))
 def main(texts: Path | None, rate: int, batches: int, threshold: int, length: int, nodes: int, tasks: int) -> None:
-    """Measure how many texts a second can be mined."""
-    source: Texts = MadeTexts() if texts is None else ReadTexts.of_csv(texts)
+    """Measure the throughput in texts per second."""
+    source: Texts = GeneratedTexts() if texts is None else CsvTexts.read(texts)
     mining = Mining(threshold, length, f"{_WINDOW} batches")
-    table = Table(title=f"{rate:,} texts a batch, {_patterns(source, mining, rate):.0f} patterns a text")
+    table = Table(title=f"{rate:,} texts per batch, {_patterns(source, mining, rate):.0f} patterns per text")
     for column in ("where", "texts/s", "pattern counts/s", "processor seconds"):
         table.add_column(column, justify="left" if column == "where" else "right")
     for where, (seconds, processor) in {
@@ -54,7 +58,7 @@ def main(texts: Path | None, rate: int, batches: int, threshold: int, length: in
 
 
 def in_one_process(texts: Texts, mining: Mining, rate: int, batches: int, tasks: int) -> tuple[float, float | None]:
-    """Seconds, and those of the processor, for the batches after the window is full; without transport and log."""
+    """Return wall-clock and processor seconds for the batches after the window is full, without transport and log."""
     tester = OperatorTester(
         stages(mining), key="text", schema="text string", tasks=tasks, nodes=1, snapshot_every=_SNAPSHOT_BATCHES
     )
@@ -62,18 +66,18 @@ def in_one_process(texts: Texts, mining: Mining, rate: int, batches: int, tasks:
     for batch in range(_WINDOW + 1 + batches):
         if batch == _WINDOW + 1:
             began, spent = time.perf_counter(), time.process_time()
-        tester.run([pa.table({"text": texts.numbered(np.arange(rate) + batch * rate)})])
+        tester.run([pa.table({"text": texts.take(np.arange(rate) + batch * rate)})])
     return time.perf_counter() - began, time.process_time() - spent
 
 
 def on_spark(
     texts: Texts, mining: Mining, rate: int, batches: int, nodes: int, tasks: int
 ) -> tuple[float, float | None]:
-    """Seconds between the results of the first batch after the window is full and those of the last."""
+    """Return the seconds between the results of the first batch after the window is full and those of the last."""
     seen: list[float] = []
     board = Board(lambda _: seen.append(time.perf_counter()))
-    with quiet_spark(nodes, "OFF") as spark, store_in(None) as store:
-        frame = numbered_texts(spark, texts, rate)
+    with quiet_spark(nodes, "OFF") as spark, open_store(None) as store:
+        frame = stream_texts(spark, texts, rate)
         job = patterns_job(frame, store=store, mining=mining, nodes=nodes, tasks=tasks, sink=board)
         while len(seen) <= _WINDOW + 1 + batches:
             job.await_termination(0.1)
@@ -82,7 +86,7 @@ def on_spark(
 
 
 def _patterns(texts: Texts, mining: Mining, rate: int) -> float:
-    words = mining.vocabulary.canonical(texts.numbered(np.arange(rate)))
+    words = mining.vocabulary.to_canonical(texts.take(np.arange(rate)))
     return len(combinations(words.drop_null(), 1, mining.length)[0]) / rate
 
 

@@ -1,8 +1,8 @@
-"""Projected migration costs where there are too many partitions for exact ones: an additive value, trained."""
+"""Approximate projected costs, for processes with too many partitions for exact ones: a trained additive value."""
 
 from mdp.approximate.foresight import Foresight
 from mdp.approximate.lookahead import Lookahead
 from mdp.approximate.projection import AdditiveProjection
-from mdp.approximate.training import Progress, train
+from mdp.approximate.training import train
 
-__all__ = ["AdditiveProjection", "Foresight", "Lookahead", "Progress", "train"]
+__all__ = ["AdditiveProjection", "Foresight", "Lookahead", "train"]

@@ -1,4 +1,4 @@
-"""Fitting values of partitions by terms on their boundaries and intervals."""
+"""Fit values of partitions by terms on their boundaries and intervals."""
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -13,23 +13,23 @@ TERMS = ("boundary", "interval", "both")
 class Fit:
     """Ridge regression over some partitions onto one node count, factorised once: v0 + sum of terms.
 
-    v0 is the mean of the values; terms that no partition here has are 0, which is to say as good as the mean. The
-    normal equations are solved over terms or over partitions, whichever are fewer.
+    v0 is the mean of the values; terms that occur in no partition are 0, as good as the mean. The normal equations are
+    solved over terms or over partitions, whichever are fewer.
     """
 
     def __init__(self, rows: Ints, tasks: int, terms: str, ridge: float) -> None:
         self._tasks = tasks
         self._terms = terms
-        self._codes = np.unique(_coded(rows, tasks, terms))
-        self.design = self.designed(rows)
+        self._codes = np.unique(_encode(rows, tasks, terms))
+        self.design = self.encode(rows)
         self._over_terms = self.design.shape[1] <= self.design.shape[0]
         design = self.design.T if self._over_terms else self.design
         gram = (design @ design.T).toarray() + ridge * np.eye(design.shape[0])
         self._factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False) if gram.size else None
 
-    def designed(self, rows: Ints) -> csr_array:
-        """Which terms rows of boundaries have: one row each, one column a term that was fitted."""
-        codes = _coded(rows, self._tasks, self._terms)
+    def encode(self, rows: Ints) -> csr_array:
+        """The design matrix: a row per partition, a column per fitted term, 1 where the partition has the term."""
+        codes = _encode(rows, self._tasks, self._terms)
         columns = np.searchsorted(self._codes, codes)
         columns[columns == len(self._codes)] = 0
         known = self._codes[columns] == codes
@@ -37,7 +37,7 @@ class Fit:
         return csr_array((np.ones(starts[-1]), columns[known], starts), shape=(len(rows), len(self._codes)))
 
     def solve(self, values: Floats) -> tuple[float, Floats]:
-        """v0 and the terms, in the order of the columns of `designed`."""
+        """v0 and the terms, in the order of the columns of `encode`."""
         constant = float(values.mean())
         if self._factor is None:  # one node has no inner boundary
             return constant, np.zeros(0)
@@ -56,8 +56,8 @@ class Fit:
         return AdditiveTerms(boundary, None if self._terms == "boundary" else interval, constant)
 
 
-def _coded(rows: Ints, tasks: int, terms: str) -> Ints:
-    """A number for every term of every row: x for a boundary, m + 1 + a * (m + 1) + x for an interval [a, x)."""
+def _encode(rows: Ints, tasks: int, terms: str) -> Ints:
+    """Number the terms of every row: x for a boundary, m + 1 + a * (m + 1) + x for an interval [a, x)."""
     size = tasks + 1
     boundaries, intervals = rows[:, 1:-1], size + rows[:, :-1] * size + rows[:, 1:]
     if terms == "boundary":

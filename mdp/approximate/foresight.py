@@ -1,4 +1,4 @@
-"""An additive value in the shape the kernels take, and the policies that follow from it."""
+"""An additive value as arrays for the kernels, and the one-step policy that follows from it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,10 +16,10 @@ _NO_TERMS.setflags(write=False)
 
 @dataclass(frozen=True, eq=False)
 class Foresight:
-    """Which targets are best when V is what the future costs; without a V that is `ssm`.
+    """The best targets if V is the future cost; without a V that is `ssm`.
 
     Called as a policy it takes one step: the best target by cost(P, P') + gamma * V(P'). n nodes that stay n stay as
-    they are: cost is a metric and |C[P] - C[Q]| <= cost(P, Q), so there is nothing to gain, whatever V believes.
+    they are: cost is a metric and |C[P] - C[Q]| <= cost(P, Q), so a move gains nothing, whatever V says.
     """
 
     process: DecisionProcess
@@ -27,7 +27,7 @@ class Foresight:
     _costs: dict[int, tuple[Floats, Floats]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        costs = {nodes: self._in_costs(nodes) for nodes in self.process.nodes}
+        costs = {nodes: self._to_costs(nodes) for nodes in self.process.nodes}
         object.__setattr__(self, "_costs", costs)
 
     def __call__(self, boundaries: Ints, nodes: int) -> Ints:
@@ -49,7 +49,7 @@ class Foresight:
         scores = best_scores(workload.state_prefix, first, _rows(sources), nodes, *self._costs[nodes])
         return workload.total_state + self.process.gamma * self.constant(nodes) - scores
 
-    def promising(self, boundaries: Ints, nodes: int, most: int) -> tuple[Ints, Floats]:
+    def best_candidates(self, boundaries: Ints, nodes: int, most: int) -> tuple[Ints, Floats]:
         """The `most` best targets onto `nodes` nodes, best first, by cost(P, P') + gamma * V(P'); and cost(P, P')."""
         workload, first = self.process.workload, self.process.first[nodes]
         old = np.array(boundaries, np.int64)
@@ -57,9 +57,9 @@ class Foresight:
         return targets, workload.total_state - stays
 
     def backup(self, sources: Ints, nodes: int) -> Floats:
-        """For every row of boundaries onto `nodes` nodes one application of the definition of C, with V for C.
+        """Apply the definition of C once to every row of boundaries onto `nodes` nodes, with V for C.
 
-        That n nodes stay n costs nothing now and leads to the same partition: solved for its value.
+        Staying at n nodes costs nothing and leads to the same partition, so the equation is solved for its value.
         """
         matrix, expected = self.process.matrix, np.zeros(len(sources))
         for after in self.process.successors(nodes):
@@ -70,10 +70,10 @@ class Foresight:
         return 0.0 if self.additive is None else self.additive.by_nodes[nodes].constant
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Rebuilding keeps arrays read-only: the kernels are compiled for such.
+        # Rebuilding keeps arrays read-only, which the kernels are compiled for.
         return type(self), (self.process, self.additive)
 
-    def _in_costs(self, nodes: int) -> tuple[Floats, Floats]:
+    def _to_costs(self, nodes: int) -> tuple[Floats, Floats]:
         nothing = AdditiveTerms(np.zeros(self.process.tasks + 1))
         terms = nothing if self.additive is None else self.additive.by_nodes[nodes]
         boundary = self.process.gamma * terms.boundary
@@ -87,5 +87,5 @@ class Foresight:
 
 
 def _rows(sources: Ints) -> Ints:
-    """The one array type the kernels are compiled for."""
+    """Convert to the one array type that the kernels are compiled for."""
     return np.array(sources, np.int64, order="C", ndmin=2)

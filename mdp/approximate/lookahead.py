@@ -1,4 +1,4 @@
-"""Two steps of foresight: the most promising targets by V, each scored again by one step with V from there."""
+"""Two steps of foresight: score the best targets by V again, by one step with V from each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from mdp.approximate.foresight import Foresight
 from mdp.kernels.paths import Ints
 from mdp.process import DecisionProcess
 from migration import Workload
-from migration.planning.values import AdditiveValue, Guide, ValueFunction
+from migration.planning.values import AdditiveValue, SearchGuide, ValueFunction
 
 DEFAULT_CANDIDATES = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Lookahead:
-    """value(P) = one application of the definition of C at P, with V for C: a dynamic program a successor count.
+    """value(P) = one application of the definition of C at P, with V for C: a dynamic program per successor count.
 
-    A value function for the planner: its guide is V, without a bound. As a policy it does what the planner would do.
+    A value function for the planner, with V as its guide and no bound. As a policy it chooses as the planner does.
     """
 
     process: DecisionProcess
@@ -31,20 +31,20 @@ class Lookahead:
     def gamma(self) -> float:
         return self.process.gamma
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
-        self.additive.fitted(workload, nodes, tau)
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
+        self.additive.fit_to(workload, nodes, tau)
         return self
 
     def value(self, boundaries: Sequence[int]) -> float:
         return float(self._foresight.backup(np.array([boundaries], np.int64), len(boundaries) - 1)[0])
 
-    def guide(self, nodes: int) -> Guide:
-        return Guide(self.additive.by_nodes[nodes], inf, lazy=True, most_candidates=self.candidates)
+    def guide(self, nodes: int) -> SearchGuide:
+        return SearchGuide(self.additive.by_nodes[nodes], inf, lazy=True, most_candidates=self.candidates)
 
     def __call__(self, boundaries: Ints, nodes: int) -> Ints:
         if len(boundaries) == nodes + 1:
             return boundaries
-        targets, costs = self._foresight.promising(boundaries, nodes, self.candidates)
+        targets, costs = self._foresight.best_candidates(boundaries, nodes, self.candidates)
         chosen: Ints = targets[int(np.argmin(costs + self.gamma * self._foresight.backup(targets, nodes)))]
         return chosen
 

@@ -1,4 +1,4 @@
-"""What training leaves: an additive value for the planner, and what it was worth in simulation."""
+"""The result of training: an additive value for the planner, with its quality in simulation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from mdp.process import DecisionProcess
 from mdp.simulate import Comparison
 from migration import Workload
 from migration.errors import ValueDoesNotFit
-from migration.planning.values import AdditiveValue, Guide, ValueFunction
+from migration.planning.values import AdditiveValue, SearchGuide, ValueFunction
 
 SSM, ONE_STEP, TWO_STEPS = "ssm", "one step", "two steps"
 
@@ -24,14 +24,14 @@ SSM, ONE_STEP, TWO_STEPS = "ssm", "one step", "two steps"
 class AdditiveProjection:
     """V for every node count of a process: near its projected costs, with no proven error.
 
-    A value function for the planner. `measured` compares its policies with `ssm` on node counts drawn from the matrix;
-    where looking one step ahead with V moves more state than `ssm`, it says that it does not fit.
+    A value function for the planner. `comparison` sets its policies against `ssm` on node counts drawn from the matrix;
+    if one step of foresight with V moves more state than `ssm`, `fit_to` refuses.
     """
 
     process: DecisionProcess
     additive: AdditiveValue
     terms: str
-    measured: Comparison
+    comparison: Comparison
 
     @property
     def gamma(self) -> float:
@@ -39,11 +39,11 @@ class AdditiveProjection:
 
     @property
     def gain_over_ssm(self) -> float:
-        """The share of what `ssm` moves that is not moved when V looks one step ahead; below 0 if it is worse."""
-        return self.measured.gain(ONE_STEP)
+        """The share of the state moved by `ssm` that one step of foresight with V saves; negative if it moves more."""
+        return self.comparison.gain(ONE_STEP)
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
-        self.additive.fitted(workload, nodes, tau)
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
+        self.additive.fit_to(workload, nodes, tau)
         if (gain := self.gain_over_ssm) < 0:
             raise ValueDoesNotFit(f"in simulation it moved {-gain:.1%} more state than ssm", gain_over_ssm=gain)
         return self
@@ -51,11 +51,11 @@ class AdditiveProjection:
     def value(self, boundaries: Sequence[int]) -> float:
         return self.additive.value(boundaries)
 
-    def guide(self, nodes: int) -> Guide:
+    def guide(self, nodes: int) -> SearchGuide:
         return self.additive.guide(nodes)._replace(lazy=True)
 
     def lookahead(self, candidates: int = DEFAULT_CANDIDATES) -> Lookahead:
-        """The value function that looks one step further: better, and some hundred microseconds a plan."""
+        """The value function with one more step of foresight: better, at some hundred microseconds a plan."""
         return Lookahead(self.process, self.additive, candidates)
 
     def edge_terms(self, lattice: Lattice) -> Floats:
@@ -63,13 +63,13 @@ class AdditiveProjection:
         return edge_terms(self.additive.by_nodes[lattice.parts], lattice)
 
     def starting_terms(self) -> dict[int, Floats]:
-        """The same for every node count of the process: where an exact projection may begin."""
+        """The same for every node count of the process, as a start for an exact projection."""
         return {nodes: self.edge_terms(Lattice(nodes, first)) for nodes, first in self.process.first.items()}
 
     def to_parts(self) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-        """Arrays by name and facts for JSON, without the process."""
+        """Arrays by name and JSON metadata, without the process."""
         arrays, facts = terms_to_parts(self.additive.by_nodes)
-        moved = {policy: moved.tolist() for policy, moved in self.measured.moved.items()}
+        moved = {policy: moved.tolist() for policy, moved in self.comparison.moved.items()}
         return arrays, {**facts, "terms": self.terms, "moved": moved}
 
     @classmethod

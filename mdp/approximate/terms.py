@@ -1,4 +1,4 @@
-"""Additive terms as arrays by name for the store, and as terms of the edges of a lattice."""
+"""Convert additive terms: to arrays for the store, and to terms of the edges of a lattice."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ Facts = Mapping[str, Any]
 
 
 def edge_terms(terms: AdditiveTerms, lattice: Lattice) -> Floats:
-    """V as terms of the edges of a lattice, in their order: where an exact projection may begin."""
+    """V as terms of the edges of a lattice, in their order; a start for an exact projection."""
     size = lattice.tasks + 1
     found = np.full(lattice.edges, terms.constant / lattice.parts)
     for layer in range(1, lattice.parts + 1):
@@ -29,7 +29,7 @@ def edge_terms(terms: AdditiveTerms, lattice: Lattice) -> Floats:
 
 
 def terms_to_parts(by_nodes: Mapping[int, AdditiveTerms]) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
-    """Arrays by name and facts for JSON; interval terms only where there is one."""
+    """Arrays by name and JSON metadata; of interval terms only those that are not 0."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     for nodes, terms in by_nodes.items():
         arrays[f"boundary-{nodes}"] = terms.boundary

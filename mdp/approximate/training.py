@@ -1,9 +1,8 @@
-"""Fitted policy iteration: learn an additive value from where policies pass and from sampled partitions."""
+"""Fitted policy iteration: learn an additive value from partitions that policies pass, and from a random sample."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,33 +10,25 @@ from mdp.approximate.fitting import TERMS, Fit
 from mdp.approximate.foresight import Foresight
 from mdp.approximate.lookahead import Lookahead
 from mdp.approximate.projection import ONE_STEP, SSM, TWO_STEPS, AdditiveProjection
-from mdp.approximate.samples import most_stations, others_than, stations_of
-from mdp.approximate.stations import Stations
+from mdp.approximate.sampled_partitions import (
+    SampledPartitions,
+    choose_partitions,
+    draw_other_partitions,
+    max_sampled_partitions,
+)
 from mdp.errors import InvalidProjection
 from mdp.kernels.paths import Floats, Ints
 from mdp.process import DecisionProcess
+from mdp.progress import TrainingProgress, ignore_progress
 from mdp.simulate import Policy, compare, draw_node_counts, walk
-from mdp.workers import Here, Workers
+from mdp.workers import LocalWorkers, Workers
 from migration.planning.values import AdditiveValue
 
 DEFAULT_ROUNDS = 4
-DEFAULT_SAMPLES = 400  # of all partitions, a node count and round, besides stations
+DEFAULT_SAMPLES = 400  # random partitions per node count and round, besides those that policies pass
 DEFAULT_SEQUENCES, MIGRATIONS = 40, 125  # of node counts drawn from the matrix, walked in every round
-WALK_CANDIDATES = 6  # of a decision on a walk: enough to find stations, and three times as fast as planning with 20
+WALK_CANDIDATES = 6  # per decision of a walk: enough to find good partitions, three times as fast as planning with 20
 RIDGE = 1.0  # as if one sample had said that a term is 0; between 0.1 and 1 little changes
-
-
-class Progress(NamedTuple):
-    """A round is done. `moved` is the share of all state that a migration moves, two steps ahead with its values."""
-
-    round: int
-    rounds: int
-    moved: float
-    seconds: float
-
-
-def silent(_progress: Progress) -> None:
-    """For whoever does not look."""
 
 
 def train(
@@ -49,65 +40,68 @@ def train(
     sequences: int = DEFAULT_SEQUENCES,
     seed: int = 0,
     workers: Workers | None = None,
-    progress: Callable[[Progress], None] = silent,
+    progress: Callable[[TrainingProgress], None] = ignore_progress,
 ) -> AdditiveProjection:
-    """V_n(P) = v0_n + sum of boundary terms + sum of interval terms, one set a node count.
+    """Learn V_n(P) = v0_n + sum of boundary terms + sum of interval terms, one set of terms per node count.
 
-    Fitted policy iteration. It begins with the policy of `ssm`. In every round a policy is walked along `sequences` of
-    node counts, always the same ones; the partitions it passes and nearly passes become stations, whose values are
-    solved for; V is fitted to these, and to `samples` of all partitions with what stations say of them; the policy of
-    the next round looks two steps ahead with V. The V whose policies moved least is kept, and compared with `ssm` on
-    sequences that training did not see. No error is proven. The same seed gives the same values, whoever the workers
-    are. A round is O(stations^2 * n), whatever the number of tasks, and the dynamic programs of the walk.
+    Fitted policy iteration, starting with the policy of `ssm`. Every round walks a policy along the same `sequences` of
+    node counts, samples the partitions that it passes or nearly chooses, and solves for their values. V is fitted to
+    these, and to `samples` random partitions with values derived from them; the policy of the next round has two steps
+    of foresight with V. The V whose policies move the least is kept, and compared with `ssm` on sequences that training
+    did not see. No error is proven. The same seed gives the same values with any workers. A round costs O(s^2 * n) for
+    s sampled partitions, whatever the number of tasks, and the dynamic programs of the walk.
     """
     if terms not in TERMS:
         raise InvalidProjection(f"terms are {terms!r}. Use one of {', '.join(TERMS)}.")
     if min(rounds, samples, sequences) < 1:
         raise InvalidProjection(
-            f"{rounds} rounds, {samples} samples and {sequences} sequences teach nothing. Give at least one of each."
+            f"{rounds} rounds, {samples} samples and {sequences} sequences are too few to learn from. "
+            "Give at least one of each."
         )
-    began, workers = time.monotonic(), workers or Here()
+    began, workers = time.monotonic(), workers or LocalWorkers()
     rng = np.random.default_rng(seed)
     drawn = [draw_node_counts(process.matrix, MIGRATIONS, rng) for _ in range(sequences)]
     foresight = Foresight(process)
-    visited, _ = _walked(process, [foresight], drawn, workers)
+    visited, _ = _walk_policies(process, [foresight], drawn, workers)
     tried: list[tuple[float, AdditiveValue]] = []
     for number in range(1, rounds + 1):
-        stations = Stations.of(process, stations_of(foresight, visited, most_stations(process), rng, workers))
-        additive = _fitted(stations, others_than(stations, samples, rng), terms, workers)
+        sampled = SampledPartitions.solve(
+            process, choose_partitions(foresight, visited, max_sampled_partitions(process), rng, workers)
+        )
+        additive = _fit_values(sampled, draw_other_partitions(sampled, samples, rng), terms, workers)
         foresight = Foresight(process, additive)
         ahead = Lookahead(process, additive, WALK_CANDIDATES)
-        visited, moved = _walked(process, [foresight, ahead], drawn, workers)
+        visited, moved = _walk_policies(process, [foresight, ahead], drawn, workers)
         tried.append((float(moved.sum()), additive))
-        progress(Progress(number, rounds, float(moved[1]), time.monotonic() - began))
+        progress(TrainingProgress(number, rounds, float(moved[1]), time.monotonic() - began))
     best = min(tried, key=lambda one: one[0])[1]
     policies: dict[str, Policy] = {
         SSM: Foresight(process),
         ONE_STEP: Foresight(process, best),
         TWO_STEPS: Lookahead(process, best),
     }
-    measured = compare(
+    comparison = compare(
         process, policies, sequences=sequences, migrations=MIGRATIONS, seed=int(rng.integers(2**32)), workers=workers
     )
-    return AdditiveProjection(process, best, terms, measured)
+    return AdditiveProjection(process, best, terms, comparison)
 
 
-def _fitted(stations: Stations, others: Mapping[int, Ints], terms: str, workers: Workers) -> AdditiveValue:
-    """V near the values of stations, and near what these say of other partitions."""
-    process, counts = stations.process, stations.process.nodes
-    said = workers.map(partial(_expected, stations), [(others[nodes], nodes) for nodes in counts])
+def _fit_values(sampled: SampledPartitions, others: Mapping[int, Ints], terms: str, workers: Workers) -> AdditiveValue:
+    """Fit V to the values of sampled partitions, and to the values of others that follow from them."""
+    process, counts = sampled.process, sampled.process.nodes
+    said = workers.map(partial(_expected, sampled), [(others[nodes], nodes) for nodes in counts])
     by_nodes = {}
     for nodes, values in zip(counts, said, strict=True):
-        fit = Fit(np.concatenate((stations.rows[nodes], others[nodes])), process.tasks, terms, RIDGE)
-        by_nodes[nodes] = fit.as_terms(*fit.solve(np.concatenate((stations.values[nodes], values))))
+        fit = Fit(np.concatenate((sampled.rows[nodes], others[nodes])), process.tasks, terms, RIDGE)
+        by_nodes[nodes] = fit.as_terms(*fit.solve(np.concatenate((sampled.values[nodes], values))))
     return AdditiveValue(by_nodes, process.gamma)
 
 
-def _expected(stations: Stations, question: tuple[Ints, int]) -> Floats:
-    return stations.expected(*question)
+def _expected(sampled: SampledPartitions, question: tuple[Ints, int]) -> Floats:
+    return sampled.expected(*question)
 
 
-def _walked(
+def _walk_policies(
     process: DecisionProcess, policies: Sequence[Policy], sequences: Sequence[Sequence[int]], workers: Workers
 ) -> tuple[dict[int, list[Ints]], Floats]:
     """Every partition that the last policy visited, by node count, and the mean share of all state each moved."""

@@ -1,5 +1,5 @@
-"""Projected migration costs over all balanced partitions, exact to a proven error."""
+"""Exact projected migration costs of all balanced partitions, with a proven error."""
 
-from mdp.exact.iteration import DEFAULT_ERROR, ExactProjection, Progress, project_exactly
+from mdp.exact.iteration import DEFAULT_ERROR, ExactProjection, project_exactly
 
-__all__ = ["DEFAULT_ERROR", "ExactProjection", "Progress", "project_exactly"]
+__all__ = ["DEFAULT_ERROR", "ExactProjection", "project_exactly"]

@@ -1,4 +1,4 @@
-"""What the chosen targets cost in the long run: evaluation of a policy, and proven bounds on the best one."""
+"""Evaluate a policy (the long-run cost of its choices), and prove bounds on the best one."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,19 +10,19 @@ from mdp.kernels.evaluate import mark, settle
 from mdp.kernels.paths import Floats, Ints
 from mdp.process import DecisionProcess
 
-_MOST_ROUNDS = 400
-_SETTLED = 1e-9  # of all state: far below any error that is asked for
+_MAX_ROUNDS = 400
+_SETTLED = 1e-9  # of all state: far below any requested error
 
 
-class Bracket(NamedTuple):
+class ValueBounds(NamedTuple):
     """Proven: every C[P] is within `error` of `values[n][rank of P]`."""
 
     values: Mapping[int, Floats]
     error: float
 
 
-def bracket(process: DecisionProcess, values: Mapping[int, Floats], choices: Mapping[int, Choices]) -> Bracket:
-    """From one sweep over all partitions with these values (MacQueen's bounds).
+def bound_values(process: DecisionProcess, values: Mapping[int, Floats], choices: Mapping[int, Choices]) -> ValueBounds:
+    """Derive bounds from one sweep over all partitions with these values (MacQueen's bounds).
 
     Let T be the right hand side of the definition of C, L <= TC <= U what the sweep found of it, u = max(U - C) and
     d = min(L - C). Then L + d * gamma / (1 - gamma) <= C* <= U + u * gamma / (1 - gamma).
@@ -36,16 +36,16 @@ def bracket(process: DecisionProcess, values: Mapping[int, Floats], choices: Map
     fall = min(float((lower[n] - values[n]).min()) for n in choices)
     gap = max(float((upper[n] - lower[n]).max()) for n in choices)
     middle = {n: (upper[n] + lower[n]) / 2 + later * (rise + fall) / 2 for n in choices}
-    return Bracket(middle, gap / 2 + later * (rise - fall) / 2)
+    return ValueBounds(middle, gap / 2 + later * (rise - fall) / 2)
 
 
-def evaluated(
+def evaluate_policy(
     process: DecisionProcess, values: Mapping[int, Floats], choices: Mapping[int, Choices]
 ) -> dict[int, Floats]:
-    """The cost of following these choices for ever; `values` is where to begin.
+    """The cost of following these choices forever, iterated from `values`.
 
-    Only partitions that somebody chose have an influence on others: these are settled first, round after round, then
-    all others follow from them at once.
+    Only partitions that are the target of a choice influence others: these are iterated until they converge, then all
+    others follow from them at once.
     """
     begin = dict(zip(choices, np.cumsum([0, *(len(found.base) for found in choices.values())])[:-1], strict=True))
     flat = np.concatenate([values[nodes] for nodes in choices])
@@ -60,7 +60,7 @@ def evaluated(
         parts[nodes] = (begin[nodes], found.base, found.target, starts, weight, scale)
     settled = _SETTLED * process.workload.total_state
     some = {n: np.flatnonzero(chosen[begin[n] : begin[n] + len(found.base)]) for n, found in choices.items()}
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if max(settle(flat, *parts[nodes], some[nodes]) for nodes in choices) <= settled:
             break
     for nodes, found in choices.items():

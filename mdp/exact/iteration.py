@@ -1,55 +1,38 @@
-"""Projected migration costs, exact: modified policy iteration over all balanced partitions.
+"""Exact projected migration costs: modified policy iteration over all balanced partitions.
 
-Each sweep finds the best target of every partition for every number of nodes that may come next; then the cost of
-following these choices is evaluated, which takes next to nothing, and an additive guide is fitted to it. It ends when a
-sweep proves that no value is further from the true one than asked.
+Each sweep finds the best target of every partition for every node count that may come next; evaluating the cost of
+these choices, and fitting an additive guide to it, takes little time. It ends when a sweep proves that no value is
+further from the true one than the requested error.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
+from mdp.array_store import ArrayStore, MemoryArrayStore
 from mdp.errors import InvalidProjection
-from mdp.exact.blocks import Block, blocks_of
-from mdp.exact.checkpoint import Checkpoint, laid, lay
-from mdp.exact.evaluation import bracket, evaluated
-from mdp.exact.guide import Guide, sums_of
-from mdp.exact.sweep import Choices, Sweep
+from mdp.exact.checkpoint import Checkpoint, load_choices, save_choices
+from mdp.exact.evaluation import bound_values, evaluate_policy
+from mdp.exact.guide import EdgeGuide, sum_terms
+from mdp.exact.sweep import Block, Choices, Sweep, split_into_blocks
 from mdp.kernels.paths import Floats
 from mdp.lattice import Lattice
 from mdp.process import DecisionProcess
-from mdp.shelf import MemoryShelf, Shelf
-from mdp.workers import Here, Workers
+from mdp.progress import SweepProgress, ignore_progress
+from mdp.workers import LocalWorkers, Workers
 
-DEFAULT_ERROR = 0.002  # of all state, for the worst of all partitions; those that plans choose are far nearer
-MOST_SWEEPS = 60
-_TOLERATED = 0.25  # of the error that is asked for: the most by which a choice may miss the best one
+DEFAULT_ERROR = 0.002  # of all state, for the worst partition; those that plans choose are far more accurate
+MAX_SWEEPS = 60
+_TOLERATED = 0.25  # of the requested error: the most by which a choice may miss the best one
 _TOLERATED_EARLY = 0.1  # of the error so far: choices need not be much better than the values they are made by
-
-
-class Progress(NamedTuple):
-    """How many blocks of a sweep are done. `error` is what the sweep before proved, a share of all state, or None."""
-
-    sweep: int
-    done: int
-    blocks: int
-    error: float | None
-    goal: float
-    seconds: float
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Of this sweep."""
-        return self.seconds * (self.blocks - self.done) / self.done if self.done else None
 
 
 @dataclass(frozen=True)
 class ExactProjection:
-    """C of all balanced partitions by rank, for every node count; none is further off than `error`, in bytes."""
+    """C of all balanced partitions by rank, for every node count; no value is off by more than `error`, in bytes."""
 
     process: DecisionProcess
     values: Mapping[int, Floats]
@@ -62,69 +45,73 @@ class ExactProjection:
         return self.error / self.process.workload.total_state
 
 
-def silent(_progress: Progress) -> None:
-    """For whoever does not look."""
-
-
 def project_exactly(
     process: DecisionProcess,
     *,
     error: float = DEFAULT_ERROR,
     start: Mapping[int, Floats] | None = None,
     workers: Workers | None = None,
-    shelf: Shelf | None = None,
+    array_store: ArrayStore | None = None,
     resume: bool = False,
-    progress: Callable[[Progress], None] = silent,
+    progress: Callable[[SweepProgress], None] = ignore_progress,
 ) -> ExactProjection:
-    """C of every balanced partition with a proven error of at most `error` times all state.
+    """Compute C of every balanced partition with a proven error of at most `error` times all state.
 
-    `start` are terms of lattice edges to begin with, by node count (see `mdp.exact.guide`); the better they are, the
-    fewer sweeps it takes. Workers share the `shelf`; with `resume` what lies there is gone on with.
+    `start` holds initial terms of lattice edges by node count (see `mdp.exact.guide`); the better they are, the fewer
+    sweeps are needed. Workers share the `array_store`; with `resume` the projection continues from its checkpoint.
     """
     if not 0 < error < 1:
         raise InvalidProjection(f"error is {error!r}. Give a share of all state between 0 and 1, such as 0.002.")
     began = time.monotonic()
-    workers, shelf = workers or Here(), shelf or MemoryShelf()
-    checkpoint = Checkpoint(shelf, process, error)
+    workers, array_store = workers or LocalWorkers(), array_store or MemoryArrayStore()
+    checkpoint = Checkpoint(array_store, process, error)
     lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
-    blocks = list(blocks_of(lattices))
+    blocks = list(split_into_blocks(lattices))
     goal, total = error * process.workload.total_state, process.workload.total_state
     found = checkpoint.latest() if resume else None
     if found is None:
         checkpoint.clear()
         found = 0, _first_sweep(process, lattices, start, goal)
-        checkpoint.begin(*found)
+        checkpoint.save(*found)
     number, sweep = found
     proven: float | None = None
     while True:
-        _improve(workers, shelf, number, sweep, blocks, checkpoint, partial(_told, progress, number, proven, error))
-        choices = _whole(shelf, number, blocks)
-        checkpoint.forget(number - 1)
-        best = bracket(process, sweep.values, choices)
+        _improve(
+            workers,
+            array_store,
+            number,
+            sweep,
+            blocks,
+            checkpoint,
+            partial(_report_block, progress, number, proven, error),
+        )
+        choices = _collect_choices(array_store, number, blocks)
+        checkpoint.delete(number - 1)
+        best = bound_values(process, sweep.values, choices)
         proven = best.error / total if total else 0.0
         if best.error <= goal:
             checkpoint.clear()
             return ExactProjection(process, best.values, best.error, number + 1, time.monotonic() - began)
-        if number >= MOST_SWEEPS:
+        if number >= MAX_SWEEPS:
             raise InvalidProjection(
-                f"after {number + 1} sweeps the proven error is {proven:.3g} of all state. Ask for a larger error."
+                f"after {number + 1} sweeps the proven error is {proven:.3g} of all state. Request a larger error."
             )
         sweep = _next_sweep(process, lattices, sweep, choices, best.error, goal)
         number += 1
-        checkpoint.begin(number, sweep)
+        checkpoint.save(number, sweep)
 
 
 def _first_sweep(
     process: DecisionProcess, lattices: Mapping[int, Lattice], start: Mapping[int, Floats] | None, goal: float
 ) -> Sweep:
     terms = start or {nodes: np.zeros(lattice.edges) for nodes, lattice in lattices.items()}
-    values = {nodes: sums_of(lattice, terms[nodes]) for nodes, lattice in lattices.items()}
-    guides = {nodes: Guide.exactly(terms[nodes]) for nodes in lattices}
-    return Sweep(process, values, guides, dict.fromkeys(lattices, 0.0), _tolerated(process, goal))
+    values = {nodes: sum_terms(lattice, terms[nodes]) for nodes, lattice in lattices.items()}
+    guides = {nodes: EdgeGuide.exactly(terms[nodes]) for nodes in lattices}
+    return Sweep(process, values, guides, dict.fromkeys(lattices, 0.0), _tolerance(process, goal))
 
 
-def _tolerated(process: DecisionProcess, goal: float) -> float:
-    """What choices miss adds up over all steps to come: with 1 - gamma of the goal, to at most half of it."""
+def _tolerance(process: DecisionProcess, goal: float) -> float:
+    """Errors of choices add up over all future steps: with 1 - gamma of the goal, to at most half of it."""
     return goal * min(_TOLERATED, 1 - process.gamma)
 
 
@@ -136,42 +123,42 @@ def _next_sweep(
     error: float,
     goal: float,
 ) -> Sweep:
-    values = evaluated(process, last.values, choices)
-    guides = {nodes: Guide.fitted(lattices[nodes], values[nodes]) for nodes in lattices}
+    values = evaluate_policy(process, last.values, choices)
+    guides = {nodes: EdgeGuide.fit(lattices[nodes], values[nodes]) for nodes in lattices}
     fallen = {nodes: float((last.values[nodes] - values[nodes]).max()) for nodes in lattices}
-    tolerance = max(_tolerated(process, goal), _TOLERATED_EARLY * (1 - process.gamma) * error)
+    tolerance = max(_tolerance(process, goal), _TOLERATED_EARLY * (1 - process.gamma) * error)
     return Sweep(process, values, guides, fallen, tolerance)
 
 
-def improve_block(sweep: Sweep, shelf: Shelf, number: int, block: Block) -> int:
-    """What a worker does with a block: read its last choices, improve them, lay them down. The minima it solved."""
-    choices, solved = sweep.improved(block, laid(shelf, number - 1, block))
-    lay(shelf, number, block, choices)
-    return solved
+def improve_block(sweep: Sweep, array_store: ArrayStore, number: int, block: Block) -> int:
+    """Improve a block on a worker: load its last choices, improve and save them; return the number of minima solved."""
+    choices, solve_normal_equations = sweep.improve(block, load_choices(array_store, number - 1, block))
+    save_choices(array_store, number, block, choices)
+    return solve_normal_equations
 
 
 def _improve(
     workers: Workers,
-    shelf: Shelf,
+    array_store: ArrayStore,
     number: int,
     sweep: Sweep,
     blocks: Sequence[Block],
     checkpoint: Checkpoint,
-    told: Callable[[int, int, float], None],
+    report: Callable[[int, int, float], None],
 ) -> None:
-    missing = checkpoint.missing(number, blocks)
-    done = len(blocks) - len(missing)
+    pending = checkpoint.pending(number, blocks)
+    done = len(blocks) - len(pending)
     began = time.monotonic()
-    told(done, len(blocks), 0.0)
+    report(done, len(blocks), 0.0)
     workers.map(
-        partial(improve_block, sweep, shelf, number),
-        missing,
-        lambda count: told(done + count, len(blocks), time.monotonic() - began),
+        partial(improve_block, sweep, array_store, number),
+        pending,
+        lambda count: report(done + count, len(blocks), time.monotonic() - began),
     )
 
 
-def _told(
-    progress: Callable[[Progress], None],
+def _report_block(
+    progress: Callable[[SweepProgress], None],
     number: int,
     proven: float | None,
     goal: float,
@@ -179,15 +166,15 @@ def _told(
     blocks: int,
     seconds: float,
 ) -> None:
-    progress(Progress(number + 1, done, blocks, proven, goal, seconds))
+    progress(SweepProgress(number + 1, done, blocks, proven, goal, seconds))
 
 
-def _whole(shelf: Shelf, number: int, blocks: Sequence[Block]) -> dict[int, Choices]:
+def _collect_choices(array_store: ArrayStore, number: int, blocks: Sequence[Block]) -> dict[int, Choices]:
     """The choices of all blocks, by node count."""
     by_nodes: dict[int, list[Choices]] = {}
     for block in blocks:
-        choices = laid(shelf, number, block)
+        choices = load_choices(array_store, number, block)
         if choices is None:
-            raise InvalidProjection(f"block {block.name} of sweep {number} is gone. Begin anew without resume.")
+            raise InvalidProjection(f"block {block.name} of sweep {number} is missing. Start again without resume.")
         by_nodes.setdefault(block.nodes, []).append(choices)
-    return {nodes: Choices.joined(parts) for nodes, parts in by_nodes.items()}
+    return {nodes: Choices.concatenate(parts) for nodes, parts in by_nodes.items()}

@@ -1,24 +1,48 @@
-"""One improvement sweep: for every partition and every number of nodes that may come next, the best target."""
+"""One improvement sweep: the best target of every partition, for every node count that may come next, in blocks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mdp.exact.blocks import Block
-from mdp.exact.guide import Guide
+from mdp.exact.guide import EdgeGuide
 from mdp.kernels.guide import slack_to_the_left
 from mdp.kernels.improve import Bounds, Targets, improve
 from mdp.kernels.paths import Floats
 from mdp.lattice import Lattice
 from mdp.process import DecisionProcess
 
+BLOCK_STATES = 8_192  # about a second of work: small enough to share out evenly, large next to the cost of sending it
+
+
+class Block(NamedTuple):
+    """Partitions onto `nodes` nodes with ranks from `first` up to `stop`."""
+
+    nodes: int
+    first: int
+    stop: int
+
+    @property
+    def states(self) -> int:
+        return self.stop - self.first
+
+    @property
+    def name(self) -> str:
+        return f"{self.nodes}-{self.first}"
+
+
+def split_into_blocks(lattices: Mapping[int, Lattice]) -> Iterator[Block]:
+    """All states in blocks. These depend on the process alone, not on how many workers there are, as results must."""
+    for nodes, lattice in lattices.items():
+        for first in range(0, lattice.count, BLOCK_STATES):
+            yield Block(nodes, first, min(first + BLOCK_STATES, lattice.count))
+
 
 @dataclass(frozen=True)
 class Choices:
-    """What a block chose: a row of targets for every successor count, as `DecisionProcess.successors` lists them.
+    """The choices of a block: a row of targets per successor count, as `DecisionProcess.successors` lists them.
 
     `others[s, i]` is the most that any target but the chosen one could score, a proof that outlives the sweep. `base`
     is the expected cost of the next migration; `upper` and `lower` enclose the expectation of cost + gamma * value over
@@ -42,8 +66,8 @@ class Choices:
         )
 
     @classmethod
-    def joined(cls, blocks: Sequence["Choices"]) -> "Choices":
-        """Those of blocks that follow each other."""
+    def concatenate(cls, blocks: Sequence["Choices"]) -> "Choices":
+        """The choices of consecutive blocks as one."""
         return cls.of({name: np.concatenate([getattr(one, name) for one in blocks], axis=-1) for name in cls.names()})
 
     @classmethod
@@ -58,14 +82,14 @@ class Choices:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All that improving a block needs to know. Values, guides and falls are by node count.
+    """The input of improving a block. Values, guides and falls are by node count.
 
     `fallen[n]` is the most by which a value of n nodes is below what it was in the sweep before.
     """
 
     process: DecisionProcess
     values: Mapping[int, Floats]
-    guides: Mapping[int, Guide]
+    guides: Mapping[int, EdgeGuide]
     fallen: Mapping[int, float]
     tolerance: float
 
@@ -81,8 +105,8 @@ class Sweep:
             found[nodes] = slack_to_the_left(slack, lattice.low, lattice.high, lattice.edge_at, lattice.begin)
         return found
 
-    def improved(self, block: Block, before: Choices | None) -> tuple[Choices, int]:
-        """The best targets of a block, given its choices of the sweep before, if any; and the minima solved."""
+    def improve(self, block: Block, before: Choices | None) -> tuple[Choices, int]:
+        """Find the best targets of a block, given its choices of the sweep before, if any; and the minima solved."""
         process, gamma = self.process, self.process.gamma
         state, total = process.workload.state_prefix, process.workload.total_state
         counts = process.successors(block.nodes)
@@ -90,10 +114,10 @@ class Sweep:
         target, others = known.target.copy(), known.others.copy()
         base, upper, lower = (np.zeros(block.states) for _ in range(3))
         stays, score, most = (np.empty(block.states) for _ in range(3))
-        source, solved = self.lattices[block.nodes], 0
+        source, solve_normal_equations = self.lattices[block.nodes], 0
         for row, after in enumerate(counts):
             lattice, guide = self.lattices[after], self.guides[after]
-            solved += improve(
+            solve_normal_equations += improve(
                 state,
                 gamma,
                 source.low,
@@ -123,4 +147,4 @@ class Sweep:
             base += chance * (total - stays)
             upper += chance * (total - score)
             lower += chance * (total - most)
-        return Choices(target, others, base, upper, lower), solved
+        return Choices(target, others, base, upper, lower), solve_normal_equations

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from mdp.errors import UnknownPartition
-from mdp.exact.guide import Guide
+from mdp.exact.guide import EdgeGuide
 from mdp.kernels.guide import slack_to_the_left
 from mdp.kernels.minimum import solve_one
 from mdp.kernels.paths import Floats, Ints
@@ -16,22 +16,22 @@ from mdp.process import DecisionProcess
 
 
 class ExactValues:
-    """C[P] where P was balanced when it was projected; else what the definition of C says of it.
+    """C[P] of partitions that were balanced at projection time; for others, the definition of C applied once.
 
-    The definition needs values of balanced targets only, so that it covers partitions which drifted out of balance, or
-    into it. A look-up takes about a microsecond, the definition one inner minimum for every successor count.
+    The definition needs values of balanced targets only, so it also covers partitions that drifted into or out of
+    balance. A look-up takes about a microsecond, the definition one inner minimum per successor count.
     """
 
-    def __init__(self, process: DecisionProcess, values: Mapping[int, Floats], guides: Mapping[int, Guide]) -> None:
+    def __init__(self, process: DecisionProcess, values: Mapping[int, Floats], guides: Mapping[int, EdgeGuide]) -> None:
         self._process = process
         self._values = values
         self._guides = guides
 
     @classmethod
-    def fitted(cls, process: DecisionProcess, values: Mapping[int, Floats]) -> Self:
-        """With guides that are fitted to the values."""
+    def fit(cls, process: DecisionProcess, values: Mapping[int, Floats]) -> Self:
+        """With guides fitted to the values."""
         lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
-        guides = {nodes: Guide.fitted(lattice, values[nodes]) for nodes, lattice in lattices.items()}
+        guides = {nodes: EdgeGuide.fit(lattice, values[nodes]) for nodes, lattice in lattices.items()}
         return cls(process, values, guides)
 
     def value(self, boundaries: Sequence[int]) -> float:

@@ -1,13 +1,23 @@
-"""The experiments of paper 003, section 6, that concern planning: figures 9 to 12 and 14, and what foresight is worth.
+"""The planning experiments of paper 003, section 6: figures 9 to 12 and 14, and the benefit of foresight.
 
-A `Lab` holds what they share; `run` makes some of them, each with a CSV file, a table and a picture. The command is
-`elastic bench paper003`; docs/experiments.md tells what came out.
+A `Lab` holds what they share; `run_experiments` runs them, each with a CSV file, a table and a chart. The command is
+`elastic bench paper003`; docs/experiments.md has the results.
 """
 
 from mdp.experiments.lab import Lab
-from mdp.experiments.matrices import logs_in, made_up_logs
-from mdp.experiments.outcome import Outcome
-from mdp.experiments.running import EXPERIMENTS, run
-from mdp.experiments.scale import FULL, QUICK, Scale
+from mdp.experiments.matrices import generate_logs, read_logs
+from mdp.experiments.registry import EXPERIMENTS, run_experiments
+from mdp.experiments.results import ExperimentResult
+from mdp.experiments.scale import FULL, QUICK, ExperimentScale
 
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "Lab", "Outcome", "Scale", "logs_in", "made_up_logs", "run"]
+__all__ = [
+    "EXPERIMENTS",
+    "FULL",
+    "QUICK",
+    "ExperimentResult",
+    "ExperimentScale",
+    "Lab",
+    "generate_logs",
+    "read_logs",
+    "run_experiments",
+]

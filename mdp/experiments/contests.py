@@ -1,4 +1,4 @@
-"""Policies and baselines on the same node counts: what every migration moved, and how heavy the heaviest node was."""
+"""Run policies and baselines on the same node counts: the state each migration moves, and the heaviest load."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,27 +9,29 @@ import numpy as np
 
 from mdp.kernels.paths import Floats
 from mdp.process import DecisionProcess
+from mdp.progress import ignore_progress
 from mdp.simulate import Comparison, Policy, walk
-from mdp.workers import Here, ignored
+from mdp.workers import LocalWorkers
 from migration import Assignment, Ownership, Plan, Workload, plan
 from migration.model.plan import RELATIVE_EPSILON
 
 EVEN, RING, SSM = "even", "consistent-hash", "ssm"
+ONE_STEP, TWO_STEPS, EXACT = "one step", "two steps", "exact"
 
 
 class Trace(NamedTuple):
-    """Of every migration along some node counts: the share of state it moved, and the heaviest load over the mean."""
+    """Per migration along a sequence of node counts: the share of state moved, and the heaviest load over the mean."""
 
     moved: Floats
     heaviest: Floats
 
 
 Contender = Callable[[Sequence[int], int], Trace]
-"""From node counts, and the number of their sequence, to what happened."""
+"""From node counts, and the number of their sequence, to a trace."""
 
 
-def following(process: DecisionProcess, policy: Policy) -> Contender:
-    """A policy over boundaries, from the balanced partition with the rightmost ones."""
+def follow_policy(process: DecisionProcess, policy: Policy) -> Contender:
+    """A contender that follows a policy over boundaries, from the rightmost balanced partition."""
 
     def run(node_counts: Sequence[int], _number: int) -> Trace:
         work, total = process.workload.work_prefix, process.workload.total_state
@@ -43,19 +45,21 @@ def following(process: DecisionProcess, policy: Policy) -> Contender:
 
 
 def baselines(workload: Workload) -> dict[str, Contender]:
-    """Strategies that look at neither work nor state, so that tau is nothing to them.
+    """Strategies that ignore work and state, and so tau.
 
-    Each is fed what it decided before. Every sequence has a ring of its own, so that the mean is one over rings, too.
+    Each continues from its own decisions. Every sequence has its own ring, so means are over rings, too.
     """
     return {
-        EVEN: lambda counts, _number: _planned(workload, counts, lambda now, n: plan(now, n, workload, strategy=EVEN)),
-        RING: lambda counts, number: _planned(
+        EVEN: lambda counts, _number: _follow_strategy(
+            workload, counts, lambda now, n: plan(now, n, workload, strategy=EVEN)
+        ),
+        RING: lambda counts, number: _follow_strategy(
             workload, counts, lambda now, n: plan(now, n, workload, strategy=RING, seed=number)
         ),
     }
 
 
-def _planned(workload: Workload, node_counts: Sequence[int], step: Callable[[Ownership, int], Plan]) -> Trace:
+def _follow_strategy(workload: Workload, node_counts: Sequence[int], step: Callable[[Ownership, int], Plan]) -> Trace:
     now: Ownership = step(Assignment.even(workload.tasks, node_counts[0]), node_counts[0]).target
     moved, heaviest = [], []
     for nodes in node_counts[1:]:
@@ -68,36 +72,36 @@ def _planned(workload: Workload, node_counts: Sequence[int], step: Callable[[Own
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """The traces of every contender, one a sequence; all contenders saw the same sequences."""
+    """The traces of every contender, one per sequence; all contenders see the same sequences."""
 
     traces: Mapping[str, Sequence[Trace]]
 
     @classmethod
-    def held(
+    def run(
         cls,
         contenders: Mapping[str, Contender],
         sequences: Sequence[Sequence[int]],
-        on_done: Callable[[int], None] = ignored,
+        on_done: Callable[[int], None] = ignore_progress,
     ) -> Self:
-        found = Here().map(partial(_all, contenders), list(enumerate(sequences)), on_done)
+        found = LocalWorkers().map(partial(_all, contenders), list(enumerate(sequences)), on_done)
         return cls({name: [traces[name] for traces in found] for name in contenders})
 
     @classmethod
-    def joined(cls, contests: Sequence[Self]) -> Self:
-        """Of the same contenders on several lists of sequences."""
+    def concatenate(cls, contests: Sequence[Self]) -> Self:
+        """Concatenate contests of the same contenders on several lists of sequences."""
         return cls({name: [one for contest in contests for one in contest.traces[name]] for name in contests[0].traces})
 
-    def with_others(self, other: "Contest") -> "Contest":
-        """Of more contenders on the same sequences."""
+    def merge(self, other: "Contest") -> "Contest":
+        """Add other contenders on the same sequences."""
         return Contest({**self.traces, **other.traces})
 
     def comparison(self, block: int | None = None) -> Comparison:
-        """Means a sequence, or a block of so many consecutive migrations where there are few sequences."""
+        """Means per sequence, or per `block` of consecutive migrations if there are few sequences."""
         return Comparison({name: _means(traces, block) for name, traces in self.traces.items()})
 
     @property
     def migrations(self) -> int:
-        """Of every contender."""
+        """The number of migrations per contender."""
         return sum(len(trace.moved) for trace in next(iter(self.traces.values())))
 
     def heaviest(self, name: str) -> float:
@@ -125,3 +129,23 @@ def _means(traces: Sequence[Trace], block: int | None) -> Floats:
             for part in np.array_split(trace.moved, max(1, round(len(trace.moved) / block)))
         ]
     )
+
+
+class CapturedShare(NamedTuple):
+    mean: float
+    standard_error: float
+
+
+def captured_share(found: Comparison, policy: str = TWO_STEPS) -> CapturedShare | None:
+    """(ssm - policy) / (ssm - exact) of the means, with the jackknife's standard error; None if nothing is saved.
+
+    A ratio of two sums over the same sequences: leaving out one sequence after the other shows how much it varies.
+    """
+    ours = found.moved[SSM] - found.moved[policy]
+    best = found.moved[SSM] - found.moved[EXACT]
+    if best.mean() <= 0:
+        return None
+    count = len(best)
+    without = (ours.sum() - ours) / (best.sum() - best) if count > 1 else np.zeros(1)
+    spread = np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
+    return CapturedShare(float(ours.sum() / best.sum()), float(spread))

@@ -1,14 +1,14 @@
-"""Figure 14 of paper 003: what a migration moves, and how long it takes to project costs, against gamma."""
+"""Figure 14 of paper 003: state moved by a migration, and seconds of a projection, against gamma."""
 
 from typing import NamedTuple
 
-from mdp.experiments.contests import SSM, following
-from mdp.experiments.lab import Lab, partitions_of
+from mdp.experiments.contests import SSM, follow_policy
+from mdp.experiments.lab import Lab, total_partitions
 from mdp.experiments.migration_cost import MTM
-from mdp.experiments.outcome import Rows, number, table
+from mdp.experiments.results import Rows, format_number, format_table
 
 
-class Row(NamedTuple):
+class DiscountRow(NamedTuple):
     """MTM-aware planning with one gamma. With gamma 0 it is single-step planning, up to ties."""
 
     gamma: float
@@ -25,18 +25,18 @@ class Row(NamedTuple):
     saving_standard_error: float
 
 
-def measured(lab: Lab) -> list[Row]:
+def measure(lab: Lab) -> list[DiscountRow]:
     """At the default tau, on sequences common to all gammas; exact where there are few enough partitions."""
     rows, sequences = [], lab.sequences(lab.matrix)
     for gamma in lab.scale.gammas:
         process = lab.process(lab.workload(), lab.matrix, gamma=gamma)
-        count = partitions_of(process)
+        count = total_partitions(process)
         lab.progress.step(f"gamma {gamma:g}: {count:,} partitions")
         made = lab.mtm_aware(process)
-        contenders = {**lab.ssm(process), MTM: following(process, made.policy)}
-        found = lab.contest(contenders, sequences).comparison()
+        contenders = {**lab.ssm(process), MTM: follow_policy(process, made.policy)}
+        found = lab.run_contest(contenders, sequences).comparison()
         rows.append(
-            Row(
+            DiscountRow(
                 gamma,
                 made.method,
                 count,
@@ -44,28 +44,28 @@ def measured(lab: Lab) -> list[Row]:
                 made.sweeps,
                 None if made.error is None else 100 * made.error,
                 100 * found.mean(MTM),
-                100 * found.spread(MTM),
+                100 * found.standard_error(MTM),
                 100 * found.mean(SSM),
-                100 * found.spread(SSM),
+                100 * found.standard_error(SSM),
                 100 * found.gain(MTM),
-                100 * found.gain_spread(MTM),
+                100 * found.gain_standard_error(MTM),
             )
         )
     return rows
 
 
-def shown(rows: Rows) -> str:
+def format_rows(rows: Rows) -> str:
     header = ["gamma", "moved, %", "less than ssm, %", "seconds", "sweeps", "proven error, %", "how"]
     lines = [
         [
             f"{row.gamma:.2f}",
-            number(row.moved_percent, 2, row.moved_standard_error),
-            number(row.saving_percent, 1, row.saving_standard_error),
-            number(row.seconds, 1),
-            number(row.sweeps, 0),
-            number(row.proven_error_percent),
+            format_number(row.moved_percent, 2, row.moved_standard_error),
+            format_number(row.saving_percent, 1, row.saving_standard_error),
+            format_number(row.seconds, 1),
+            format_number(row.sweeps, 0),
+            format_number(row.proven_error_percent),
             row.method,
         ]
         for row in rows
     ]
-    return table(header, lines)
+    return format_table(header, lines)

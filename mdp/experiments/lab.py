@@ -1,33 +1,49 @@
-"""What experiments share: workloads, matrices, sequences, and projections that are made once."""
+"""What experiments share: workloads, matrices, sequences, and cached projections."""
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from mdp.approximate import Foresight, Lookahead, train
-from mdp.approximate import Progress as TrainingProgress
-from mdp.exact import Progress as SweepProgress
 from mdp.exact import project_exactly
 from mdp.exact.values import ExactValues
-from mdp.experiments.contests import SSM, Contender, Contest, following
-from mdp.experiments.matrices import Months, learned_from_all, months
-from mdp.experiments.progress import Progress, Unwatched
-from mdp.experiments.scale import FULL, Scale
+from mdp.experiments.contests import EXACT, SSM, TWO_STEPS, Contender, Contest, follow_policy
+from mdp.experiments.matrices import MonthSplit, learn_from_all, split_months
+from mdp.experiments.scale import FULL, ExperimentScale
 from mdp.experiments.workloads import WORKLOADS
 from mdp.learning import Log
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
+from mdp.progress import SweepProgress, TrainingProgress
 from mdp.simulate import Policy, draw_node_counts
 from migration import Workload
 
-EXACT, ONE_STEP, TWO_STEPS = "exact", "one step", "two steps"
+
+class ExperimentProgress(Protocol):
+    """Displays the progress of experiments."""
+
+    def step(self, text: str) -> None:
+        """A new step begins."""
+        ...
+
+    def status(self, text: str) -> None:
+        """The status of the current step; replaces the one before."""
+        ...
 
 
-class Exact(NamedTuple):
+class SilentProgress:
+    """Displays nothing."""
+
+    def step(self, text: str) -> None: ...
+
+    def status(self, text: str) -> None: ...
+
+
+class ExactPolicy(NamedTuple):
     """The policy of exact values; `error` is proven, a share of all state."""
 
     policy: Policy
@@ -36,7 +52,7 @@ class Exact(NamedTuple):
     seconds: float
 
 
-class Approximate(NamedTuple):
+class ApproximatePolicies(NamedTuple):
     """The policies of a trained additive value, with nothing proven."""
 
     one_step: Policy
@@ -44,8 +60,8 @@ class Approximate(NamedTuple):
     seconds: float
 
 
-class MtmAware(NamedTuple):
-    """The better of the two that can be had, and by which method."""
+class MtmAwarePolicy(NamedTuple):
+    """The best policy that is feasible, and its method."""
 
     method: str
     policy: Policy
@@ -56,22 +72,22 @@ class MtmAware(NamedTuple):
 
 @dataclass(eq=False)
 class Lab:
-    """Everything that two experiments would otherwise make twice. The same seed makes the same of all but times."""
+    """Inputs and projections that several experiments use. The same seed gives the same results, except for times."""
 
     logs: Mapping[str, Log]
-    scale: Scale = FULL
+    scale: ExperimentScale = FULL
     seed: int = 0
-    progress: Progress = field(default_factory=Unwatched)
-    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    progress: ExperimentProgress = field(default_factory=SilentProgress)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def months(self) -> list[Months]:
-        return [months(name, log, self.scale.low, self.scale.high) for name, log in self.logs.items()]
+    def split_months(self) -> list[MonthSplit]:
+        return [split_months(name, log, self.scale.low, self.scale.high) for name, log in self.logs.items()]
 
     @cached_property
     def matrix(self) -> TransitionMatrix:
         """Learned from the first months of all logs."""
-        return learned_from_all(self.months, self.scale.low, self.scale.high)
+        return learn_from_all(self.split_months, self.scale.low, self.scale.high)
 
     def workload(self, kind: str = "log-normal", tasks: int | None = None) -> Workload:
         return WORKLOADS[kind](tasks or self.scale.tasks, self.seed)
@@ -79,7 +95,7 @@ class Lab:
     def process(
         self, workload: Workload, matrix: TransitionMatrix, tau: float | None = None, gamma: float | None = None
     ) -> DecisionProcess:
-        """Caps that nothing fits under are relaxed: at tau 0.1 many node counts have no balanced partition."""
+        """With relaxed caps: at tau 0.1 many node counts have no balanced partition."""
         return DecisionProcess(
             workload,
             matrix,
@@ -93,62 +109,62 @@ class Lab:
         rng = np.random.default_rng([self.seed, 4])
         return [draw_node_counts(matrix, self.scale.migrations, rng) for _ in range(count or self.scale.sequences)]
 
-    def contest(self, contenders: Mapping[str, Contender], sequences: Sequence[Sequence[int]]) -> Contest:
-        return Contest.held(
+    def run_contest(self, contenders: Mapping[str, Contender], sequences: Sequence[Sequence[int]]) -> Contest:
+        return Contest.run(
             contenders, sequences, lambda done: self.progress.status(f"walked {done} of {len(sequences)} sequences")
         )
 
     def ssm(self, process: DecisionProcess) -> dict[str, Contender]:
-        return {SSM: following(process, Foresight(process))}
+        return {SSM: follow_policy(process, Foresight(process))}
 
-    def mtm_aware(self, process: DecisionProcess) -> MtmAware:
-        """By exact values where there are few enough partitions, else with two steps of foresight."""
-        if partitions_of(process) <= self.scale.most_exact:
+    def mtm_aware(self, process: DecisionProcess) -> MtmAwarePolicy:
+        """Exact values if there are few enough partitions, else two steps of foresight."""
+        if total_partitions(process) <= self.scale.most_exact:
             exact = self.exact(process)
-            return MtmAware(EXACT, exact.policy, exact.seconds, exact.sweeps, exact.error)
+            return MtmAwarePolicy(EXACT, exact.policy, exact.seconds, exact.sweeps, exact.error)
         approximate = self.approximate(process)
-        return MtmAware(TWO_STEPS, approximate.two_steps, approximate.seconds, None, None)
+        return MtmAwarePolicy(TWO_STEPS, approximate.two_steps, approximate.seconds, None, None)
 
-    def exact(self, process: DecisionProcess) -> Exact:
+    def exact(self, process: DecisionProcess) -> ExactPolicy:
         key = EXACT, *_key(process)
-        if key not in self._made:
-            self._made[key] = self._projected(process)
-        return cast(Exact, self._made[key])
+        if key not in self._cache:
+            self._cache[key] = self._project(process)
+        return cast(ExactPolicy, self._cache[key])
 
-    def approximate(self, process: DecisionProcess) -> Approximate:
+    def approximate(self, process: DecisionProcess) -> ApproximatePolicies:
         key = TWO_STEPS, *_key(process)
-        if key not in self._made:
-            self._made[key] = self._trained(process)
-        return cast(Approximate, self._made[key])
+        if key not in self._cache:
+            self._cache[key] = self._train(process)
+        return cast(ApproximatePolicies, self._cache[key])
 
-    def _projected(self, process: DecisionProcess) -> Exact:
+    def _project(self, process: DecisionProcess) -> ExactPolicy:
         began = time.perf_counter()
         rounds, samples, sequences = self.scale.training
         start = train(  # as `project` does
             process, rounds=min(2, rounds), samples=samples, sequences=min(8, sequences), seed=self.seed
         )
-        found = project_exactly(process, start=start.starting_terms(), progress=self._tell_sweep)
+        found = project_exactly(process, start=start.starting_terms(), progress=self._report_sweep)
         seconds = time.perf_counter() - began
-        return Exact(ExactValues.fitted(process, found.values), found.relative_error, found.sweeps, seconds)
+        return ExactPolicy(ExactValues.fit(process, found.values), found.relative_error, found.sweeps, seconds)
 
-    def _trained(self, process: DecisionProcess) -> Approximate:
+    def _train(self, process: DecisionProcess) -> ApproximatePolicies:
         began = time.perf_counter()
         rounds, samples, sequences = self.scale.training
         additive = train(
-            process, rounds=rounds, samples=samples, sequences=sequences, seed=self.seed, progress=self._tell_round
+            process, rounds=rounds, samples=samples, sequences=sequences, seed=self.seed, progress=self._report_round
         ).additive
         seconds = time.perf_counter() - began
-        return Approximate(Foresight(process, additive), Lookahead(process, additive), seconds)
+        return ApproximatePolicies(Foresight(process, additive), Lookahead(process, additive), seconds)
 
-    def _tell_sweep(self, told: SweepProgress) -> None:
-        error = "" if told.error is None else f", proven error {told.error:.2%} of all state"
-        self.progress.status(f"exact values: sweep {told.sweep}, {told.done / max(told.blocks, 1):.0%}{error}")
+    def _report_sweep(self, sweep: SweepProgress) -> None:
+        error = "" if sweep.error is None else f", proven error {sweep.error:.2%} of all state"
+        self.progress.status(f"exact values: sweep {sweep.sweep}, {sweep.done / max(sweep.blocks, 1):.0%}{error}")
 
-    def _tell_round(self, told: TrainingProgress) -> None:
-        self.progress.status(f"training: round {told.round} of {told.rounds}, a migration moves {told.moved:.2%}")
+    def _report_round(self, done: TrainingProgress) -> None:
+        self.progress.status(f"training: round {done.round} of {done.rounds}, a migration moves {done.moved:.2%}")
 
 
-def partitions_of(process: DecisionProcess) -> int:
+def total_partitions(process: DecisionProcess) -> int:
     return sum(process.partitions().values())
 
 

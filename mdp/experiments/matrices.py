@@ -1,4 +1,4 @@
-"""Which migrations come next in the experiments: learned from a month of tweets, or a walk by a seed."""
+"""Transition matrices of the experiments: learned from a month of tweets, or a seeded random walk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mdp.errors import InvalidLog
-from mdp.learning import Log, NodeCounts, Recipe, Scaling, learn, node_counts, read_log, tweet_volume
-from mdp.learning.reading import files_at
+from mdp.learning import Log, NodeCounts, Recipe, Scaling, count_nodes, generate_tweet_volume, learn, read_log
+from mdp.learning.log_files import list_log_files
 from mdp.matrix import TransitionMatrix
 
 _QUANTILES = (0.01, 0.99)  # a burst of seventy times the mean would press all other hours onto the fewest nodes
@@ -17,8 +17,8 @@ _MONTH = np.timedelta64(30, "D")
 _REACH = 0.55  # of the walk: a step by one more node is about half as likely
 
 
-class Months(NamedTuple):
-    """A matrix learned from the first month of a log, and the node counts after it, which nobody learned from."""
+class MonthSplit(NamedTuple):
+    """A matrix learned from the first month of a log, and the later node counts, which are held out."""
 
     name: str
     matrix: TransitionMatrix
@@ -26,19 +26,19 @@ class Months(NamedTuple):
     later: tuple[int, ...]
 
 
-def months(name: str, log: Log, low: int, high: int) -> Months:
-    """Paper 003, section 6: hours, node counts within a range, counts that repeat are no migration.
+def split_months(name: str, log: Log, low: int, high: int) -> MonthSplit:
+    """Split as in paper 003, section 6: hours, node counts within a range, repeated counts are no migration.
 
-    The scale, too, is that of the first month; a load beyond it is clipped. A log shorter than two months is cut in the
+    The scale is that of the first month, too; loads beyond it are clipped. A log shorter than two months is cut in the
     middle.
     """
     recipe = Recipe(low, high, quantiles=_QUANTILES, gaps="hold", smoothing=_SMOOTHING)
     span = log.times[-1] - log.times[0]
     cut = (log.times[0] + min(_MONTH, span // 2)).astype("datetime64[h]")
     before, after = log.split(cut)
-    first = node_counts(before, recipe)
-    later = node_counts(after, recipe, Scaling(**first.origin["scaling"]))
-    return Months(
+    first = count_nodes(before, recipe)
+    later = count_nodes(after, recipe, Scaling(**first.origin["scaling"]))
+    return MonthSplit(
         name,
         learn(first, low, high, smoothing=_SMOOTHING, origin={"source": name}),
         first,
@@ -46,15 +46,15 @@ def months(name: str, log: Log, low: int, high: int) -> Months:
     )
 
 
-def learned_from_all(every: Sequence[Months], low: int, high: int) -> TransitionMatrix:
-    """One matrix from all first months; nothing is learned from the end of one to the start of the next."""
+def learn_from_all(every: Sequence[MonthSplit], low: int, high: int) -> TransitionMatrix:
+    """Learn one matrix from all first months, without transitions from one log to the next."""
     runs = [1_000_000 * number + one.first.runs for number, one in enumerate(every)]
     counts = NodeCounts(np.concatenate([one.first.nodes for one in every]), None, np.concatenate(runs))
     return learn(counts, low, high, smoothing=_SMOOTHING, origin={"source": ", ".join(one.name for one in every)})
 
 
 def random_walk(low: int, high: int, seed: int = 0) -> TransitionMatrix:
-    """Short steps are likelier than long ones, each times a factor between a half and three halves; none stays."""
+    """Short steps are likelier than long ones, each times a random factor between 0.5 and 1.5; the diagonal is 0."""
     nodes = np.arange(low, high + 1)
     weight = _REACH ** np.abs(nodes[:, None] - nodes[None, :])
     weight *= np.random.default_rng([seed, 3]).uniform(0.5, 1.5, weight.shape)
@@ -64,15 +64,15 @@ def random_walk(low: int, high: int, seed: int = 0) -> TransitionMatrix:
     )
 
 
-def logs_in(folder: Path) -> dict[str, Log]:
-    """The logs of a folder by name, with the columns `timestamp` and `value`; those of `tweet_volume` in it, if any."""
+def read_logs(folder: Path) -> dict[str, Log]:
+    """Read the logs of a folder, or of its subfolder `tweet_volume`, by name; columns are `timestamp` and `value`."""
     inside = folder / "tweet_volume"
-    files = files_at(inside if inside.is_dir() else folder)
+    files = list_log_files(inside if inside.is_dir() else folder)
     if not files:
-        raise InvalidLog(f"{folder} has no logs. Give a folder with CSV or Parquet files, or leave --data out.")
+        raise InvalidLog(f"{folder} has no logs. Give a folder with CSV or Parquet files, or omit --data.")
     return {file.name.partition(".")[0]: read_log(file, load_column="value") for file in files}
 
 
-def made_up_logs(count: int, days: float, seed: int = 0) -> dict[str, Log]:
-    """The stand-in for real logs."""
-    return {f"made-up {number + 1}": tweet_volume(100 * seed + number, days=days) for number in range(count)}
+def generate_logs(count: int, days: float, seed: int = 0) -> dict[str, Log]:
+    """Generate synthetic logs in place of real ones."""
+    return {f"synthetic {number + 1}": generate_tweet_volume(100 * seed + number, days=days) for number in range(count)}

@@ -1,16 +1,16 @@
-"""Figure 9 of paper 003: the state that a migration moves, against tau, for four ways to plan it."""
+"""Figure 9 of paper 003: the state that a migration moves, against tau, for four strategies."""
 
 from typing import NamedTuple
 
-from mdp.experiments.contests import SSM, Contest, baselines, following
-from mdp.experiments.lab import Lab, partitions_of
-from mdp.experiments.outcome import Rows, number, table
+from mdp.experiments.contests import SSM, Contest, baselines, follow_policy
+from mdp.experiments.lab import Lab, total_partitions
+from mdp.experiments.results import Rows, format_number, format_table
 from mdp.process import DecisionProcess
 
 MTM = "mtm-aware"
 
 
-class Row(NamedTuple):
+class MigrationCostRow(NamedTuple):
     """A strategy at a tau. Percentages are of all state, savings of what `ssm` moves, both with standard errors."""
 
     tau: float
@@ -27,37 +27,37 @@ class Row(NamedTuple):
     migrations: int
 
 
-def measured(lab: Lab) -> list[Row]:
-    """On sequences common to all strategies and all tau.
+def measure(lab: Lab) -> list[MigrationCostRow]:
+    """Measure all strategies and all tau on the same sequences.
 
-    MTM-aware planning is exact where there are few enough partitions, and looks two steps ahead elsewhere. Even split
-    and consistent hashing do not look at tau: they are walked once, and judged by every cap.
+    MTM-aware planning uses exact values if there are few enough partitions, else two steps of foresight. Even split and
+    consistent hashing do not depend on tau: they run once, and are compared with every cap.
     """
     workload, sequences = lab.workload(), lab.sequences(lab.matrix)
     lab.progress.step("even split and consistent hashing")
-    common = lab.contest(baselines(workload), sequences)
+    common = lab.run_contest(baselines(workload), sequences)
     rows = []
     for tau in lab.scale.taus:
         process = lab.process(workload, lab.matrix, tau)
-        lab.progress.step(f"tau {tau:g}: {partitions_of(process):,} partitions")
+        lab.progress.step(f"tau {tau:g}: {total_partitions(process):,} partitions")
         made = lab.mtm_aware(process)
-        contenders = {**lab.ssm(process), MTM: following(process, made.policy)}
-        rows += _rows(process, made.method, common.with_others(lab.contest(contenders, sequences)))
+        contenders = {**lab.ssm(process), MTM: follow_policy(process, made.policy)}
+        rows += _rows(process, made.method, common.merge(lab.run_contest(contenders, sequences)))
     return rows
 
 
-def _rows(process: DecisionProcess, method: str, contest: Contest) -> list[Row]:
+def _rows(process: DecisionProcess, method: str, contest: Contest) -> list[MigrationCostRow]:
     found = contest.comparison()
     return [
-        Row(
+        MigrationCostRow(
             process.tau,
             strategy,
             method if strategy == MTM else "",
-            partitions_of(process),
+            total_partitions(process),
             100 * found.mean(strategy),
-            100 * found.spread(strategy),
+            100 * found.standard_error(strategy),
             100 * found.gain(strategy),
-            100 * found.gain_spread(strategy),
+            100 * found.gain_standard_error(strategy),
             contest.heaviest(strategy),
             100 * contest.above_cap(strategy, process.tau),
             len(contest.traces[strategy]),
@@ -67,17 +67,17 @@ def _rows(process: DecisionProcess, method: str, contest: Contest) -> list[Row]:
     ]
 
 
-def shown(rows: Rows) -> str:
+def format_rows(rows: Rows) -> str:
     header = ["tau, strategy", "moved, %", "less than ssm, %", "heaviest / mean", "above cap, %", "how"]
     lines = [
         [
             f"{row.tau:.2f}  {row.strategy}",
-            number(row.moved_percent, 2, row.moved_standard_error),
-            "" if row.strategy == SSM else number(row.saving_percent, 1, row.saving_standard_error),
-            number(row.heaviest_over_mean),
-            number(row.above_cap_percent, 0),
+            format_number(row.moved_percent, 2, row.moved_standard_error),
+            "" if row.strategy == SSM else format_number(row.saving_percent, 1, row.saving_standard_error),
+            format_number(row.heaviest_over_mean),
+            format_number(row.above_cap_percent, 0),
             row.method,
         ]
         for row in rows
     ]
-    return table(header, lines)
+    return format_table(header, lines)

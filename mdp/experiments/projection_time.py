@@ -1,18 +1,17 @@
-"""Figure 11 of paper 003: how long it takes to project migration costs, against tau, and how good the result is."""
+"""Figure 11 of paper 003: time of a projection, against tau, and the quality of the result."""
 
 from typing import NamedTuple
 
 from mdp import quality
-from mdp.experiments.captured import captured
-from mdp.experiments.contests import following
-from mdp.experiments.lab import EXACT, TWO_STEPS, Lab, partitions_of
-from mdp.experiments.outcome import Rows, number, table
+from mdp.experiments.contests import EXACT, TWO_STEPS, captured_share, follow_policy
+from mdp.experiments.lab import Lab, total_partitions
+from mdp.experiments.results import Rows, format_number, format_table
 from mdp.process import DecisionProcess
 
 APPROXIMATE = "approximate"
 
 
-class Row(NamedTuple):
+class ProjectionTimeRow(NamedTuple):
     """A projection at a tau, by one method.
 
     An exact one has a proven error, in per cent of all state. An approximate one has a measured quality: the share of
@@ -33,28 +32,28 @@ class Row(NamedTuple):
     saving_standard_error: float
 
 
-def measured(lab: Lab) -> list[Row]:
-    """Approximate everywhere, exact where there are few enough partitions; in threads of this process."""
+def measure(lab: Lab) -> list[ProjectionTimeRow]:
+    """Approximate for all tau, exact where there are few enough partitions; in threads of this process."""
     rows = []
     for tau in lab.scale.taus:
         process = lab.process(lab.workload(), lab.matrix, tau)
-        lab.progress.step(f"tau {tau:g}: {partitions_of(process):,} partitions")
-        feasible = partitions_of(process) <= lab.scale.most_exact
+        lab.progress.step(f"tau {tau:g}: {total_partitions(process):,} partitions")
+        feasible = total_partitions(process) <= lab.scale.most_exact
         if feasible:
             rows.append(_exact(lab, process))
-        judged = process if feasible else quality.reduced(process, lab.scale.reduced_partitions)
+        judged = process if feasible else quality.reduce_process(process, lab.scale.reduced_partitions)
         rows.append(_approximate(lab, process, judged))
     return rows
 
 
-def _exact(lab: Lab, process: DecisionProcess) -> Row:
+def _exact(lab: Lab, process: DecisionProcess) -> ProjectionTimeRow:
     made = lab.exact(process)
-    contenders = {**lab.ssm(process), EXACT: following(process, made.policy)}
-    found = lab.contest(contenders, lab.sequences(lab.matrix)).comparison()
-    return Row(
+    contenders = {**lab.ssm(process), EXACT: follow_policy(process, made.policy)}
+    found = lab.run_contest(contenders, lab.sequences(lab.matrix)).comparison()
+    return ProjectionTimeRow(
         process.tau,
         EXACT,
-        partitions_of(process),
+        total_partitions(process),
         made.seconds,
         made.sweeps,
         100 * made.error,
@@ -62,48 +61,48 @@ def _exact(lab: Lab, process: DecisionProcess) -> Row:
         None,
         None,
         100 * found.gain(EXACT),
-        100 * found.gain_spread(EXACT),
+        100 * found.gain_standard_error(EXACT),
     )
 
 
-def _approximate(lab: Lab, process: DecisionProcess, judged: DecisionProcess) -> Row:
+def _approximate(lab: Lab, process: DecisionProcess, judged: DecisionProcess) -> ProjectionTimeRow:
     made = lab.approximate(process)
-    contenders = {**lab.ssm(process), TWO_STEPS: following(process, made.two_steps)}
-    found = lab.contest(contenders, lab.sequences(lab.matrix)).comparison()
+    contenders = {**lab.ssm(process), TWO_STEPS: follow_policy(process, made.two_steps)}
+    found = lab.run_contest(contenders, lab.sequences(lab.matrix)).comparison()
     smaller = {
         **lab.ssm(judged),
-        TWO_STEPS: following(judged, lab.approximate(judged).two_steps),
-        EXACT: following(judged, lab.exact(judged).policy),
+        TWO_STEPS: follow_policy(judged, lab.approximate(judged).two_steps),
+        EXACT: follow_policy(judged, lab.exact(judged).policy),
     }
     many = lab.sequences(lab.matrix, lab.scale.quality_sequences)
-    share = captured(lab.contest(smaller, many).comparison())
-    return Row(
+    share = captured_share(lab.run_contest(smaller, many).comparison())
+    return ProjectionTimeRow(
         process.tau,
         APPROXIMATE,
-        partitions_of(process),
+        total_partitions(process),
         made.seconds,
         None,
         None,
         share and 100 * share.mean,
-        share and 100 * share.spread,
+        share and 100 * share.standard_error,
         judged.tasks,
         100 * found.gain(TWO_STEPS),
-        100 * found.gain_spread(TWO_STEPS),
+        100 * found.gain_standard_error(TWO_STEPS),
     )
 
 
-def shown(rows: Rows) -> str:
+def format_rows(rows: Rows) -> str:
     header = ["tau, method", "partitions", "seconds", "proven error, %", "captured, %", "judged on", "less than ssm, %"]
     lines = [
         [
             f"{row.tau:.2f}  {row.method}",
             f"{row.partitions:,}",
-            number(row.seconds, 1),
-            number(row.proven_error_percent),
-            number(row.captured_percent, 0, row.captured_standard_error),
+            format_number(row.seconds, 1),
+            format_number(row.proven_error_percent),
+            format_number(row.captured_percent, 0, row.captured_standard_error),
             "-" if row.judged_on_tasks is None else f"{row.judged_on_tasks} tasks",
-            number(row.saving_percent, 1, row.saving_standard_error),
+            format_number(row.saving_percent, 1, row.saving_standard_error),
         ]
         for row in rows
     ]
-    return table(header, lines)
+    return format_table(header, lines)

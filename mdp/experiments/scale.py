@@ -1,4 +1,4 @@
-"""How much is measured: enough for a paper, or little enough for a test."""
+"""The sizes of the experiments: full, or quick for tests."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from mdp.approximate.training import DEFAULT_ROUNDS, DEFAULT_SAMPLES, DEFAULT_SE
 
 
 class Training(NamedTuple):
-    """Of an additive value; see `mdp.approximate.train`."""
+    """Options for training an additive value; see `mdp.approximate.train`."""
 
     rounds: int = DEFAULT_ROUNDS
     samples: int = DEFAULT_SAMPLES
@@ -15,7 +15,7 @@ class Training(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scale:
+class ExperimentScale:
     """The sizes of all experiments. The defaults are those of paper 003, section 6, where it names any."""
 
     tasks: int = 64
@@ -34,15 +34,15 @@ class Scale:
     most_exact: int = 500_000
     most_exact_for_quality: int = 5_000_000
     reduced_partitions: int = 200_000
-    block: int = 25  # consecutive migrations of a real sequence whose mean counts as one observation
+    block: int = 25  # consecutive migrations of a recorded sequence whose mean is one observation
     training: Training = field(default_factory=Training)
     timing_seconds: float = 2.0  # of repeated calls a point
     logs: int = 4
     log_days: float = 55.0
 
 
-FULL = Scale()
-QUICK = Scale(
+FULL = ExperimentScale()
+QUICK = ExperimentScale(
     tasks=20,
     low=3,
     high=6,

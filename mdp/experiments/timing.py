@@ -1,4 +1,4 @@
-"""How long a call takes, over calls that differ."""
+"""Measure the time of calls."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ import numpy as np
 MICROSECOND = 1e-6
 
 
-class Timing(NamedTuple):
-    """Microseconds a call: the median, and what a tenth of the calls stays below and above."""
+class CallTimes(NamedTuple):
+    """Microseconds per call: the median, and the 10th and 90th percentiles."""
 
     median: float
     p10: float
@@ -18,17 +18,17 @@ class Timing(NamedTuple):
     calls: int
 
 
-def timed(calls: Sequence[Callable[[], object]], seconds: float, most_rounds: int = 2_000) -> Timing:
-    """All calls in turn, round after round for about so long, after one round that does not count."""
+def time_calls(calls: Sequence[Callable[[], object]], seconds: float, max_rounds: int = 2_000) -> CallTimes:
+    """Time all calls in turn, in rounds for about `seconds`, after one round of warm-up."""
     for call in calls:
         call()
     spent: list[float] = []
     deadline, rounds = time.perf_counter() + seconds, 0
-    while not rounds or (time.perf_counter() < deadline and rounds < most_rounds):
+    while not rounds or (time.perf_counter() < deadline and rounds < max_rounds):
         for call in calls:
             began = time.perf_counter()
             call()
             spent.append(time.perf_counter() - began)
         rounds += 1
     p10, median, p90 = np.quantile(spent, (0.1, 0.5, 0.9)) / MICROSECOND
-    return Timing(float(median), float(p10), float(p90), len(spent))
+    return CallTimes(float(median), float(p10), float(p90), len(spent))

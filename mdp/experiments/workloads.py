@@ -1,4 +1,4 @@
-"""What tasks weigh in the experiments: made up, by a seed."""
+"""Synthetic workloads of the experiments, by seed."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,12 +12,12 @@ _EXPONENT = 0.8  # at 1 the most frequent key alone is heavier than what one of 
 
 
 def log_normal(tasks: int, seed: int = 0) -> Workload:
-    """Work and state are drawn apart: busy tasks need not be large ones."""
+    """Work and state are independent: busy tasks need not be large."""
     rng = np.random.default_rng([seed, 1])
     return Workload(rng.lognormal(0, _SIGMA, tasks), rng.lognormal(0, _SIGMA, tasks))
 
 
-def equal(tasks: int, seed: int = 0) -> Workload:  # noqa: ARG001 - all of them are alike
+def equal(tasks: int, seed: int = 0) -> Workload:  # noqa: ARG001 - the signature of WORKLOADS
     return Workload.uniform(tasks)
 
 

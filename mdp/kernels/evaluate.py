@@ -1,4 +1,4 @@
-"""What a fixed choice of targets costs: evaluation of a policy."""
+"""Evaluate a policy: the cost of a fixed choice of targets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def settle(
 
 @compiled
 def mark(chosen: NDArray[np.bool_], target: Targets, target_start: Ints) -> None:
-    """Note every partition that is somebody's target."""
+    """Mark every partition that is the target of a choice."""
     for successor in range(len(target)):
         for row in range(target.shape[1]):
             chosen[target_start[successor] + target[successor, row]] = True

@@ -1,4 +1,4 @@
-"""Fitting values of partitions by a sum over the edges of their paths, and how far off that sum can be."""
+"""Fit values of partitions by a sum over the edges of their paths, and bound the error of that sum."""
 
 import numpy as np
 

@@ -58,7 +58,7 @@ def improve(
     whole = np.zeros(tasks + 1)
     gains, places = scratch(parts, tasks)
     stale_from = 1
-    solved = 0
+    solve_normal_equations = 0
     for row in range(len(target)):
         if row > 0:
             changed = advance(old, source_low, source_high, source_furthest)
@@ -100,15 +100,15 @@ def improve(
                 gains,
                 places,
             )
-            solved += 1
+            solve_normal_equations += 1
             if winner != known:
                 known_stays = best + gamma * values[winner]
         target[row] = winner
-        rounded = np.float32(rivals)
-        while np.float64(rounded) < rivals:
-            rounded = np.nextafter(rounded, np.float32(np.inf))
-        others[row] = rounded
+        round_nodes = np.float32(rivals)
+        while np.float64(round_nodes) < rivals:
+            round_nodes = np.nextafter(round_nodes, np.float32(np.inf))
+        others[row] = round_nodes
         stays[row] = known_stays
         score[row] = best
         most[row] = max(best, pruned)
-    return solved
+    return solve_normal_equations

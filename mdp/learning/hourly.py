@@ -1,4 +1,4 @@
-"""A matrix for every hour of the day."""
+"""Transition matrices by hour of the day."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ HOURS = 24
 
 @dataclass(frozen=True)
 class HourlyMatrices:
-    """`at(hour)` is what follows a migration in that hour of the day; `overall` what follows one at any time.
+    """`at(hour)` is the matrix for migrations in that hour of the day, `overall` the one for all hours.
 
-    Invariant: 24 entries, all over the same node counts. An hour with too few observations has None and is answered
-    with `overall`.
+    Invariant: 24 entries, all over the same node counts. An hour with too few observations has None, and `at` returns
+    `overall`.
     """
 
     overall: TransitionMatrix
@@ -25,7 +25,7 @@ class HourlyMatrices:
 
     def __init__(self, overall: TransitionMatrix, hours: Sequence[TransitionMatrix | None]) -> None:
         if len(hours) != HOURS:
-            raise InvalidMatrix(f"there are matrices of {len(hours)} hours. Give {HOURS}, or None where there is none.")
+            raise InvalidMatrix(f"there are matrices of {len(hours)} hours. Give {HOURS}, None for hours without one.")
         for hour, matrix in enumerate(hours):
             if matrix is not None and matrix.nodes != overall.nodes:
                 raise InvalidMatrix(f"hour {hour} has other node counts than the rest. Learn all over one range.")
@@ -42,7 +42,7 @@ class HourlyMatrices:
         return self.overall.nodes
 
     @property
-    def learned(self) -> tuple[int, ...]:
+    def learned_hours(self) -> tuple[int, ...]:
         """The hours that have a matrix of their own."""
         return tuple(hour for hour, matrix in enumerate(self.hours) if matrix is not None)
 
@@ -58,7 +58,7 @@ class HourlyMatrices:
             hours = [None if matrix is None else TransitionMatrix.from_dict(matrix) for matrix in document["hours"]]
             return cls(TransitionMatrix.from_dict(document["overall"]), hours)
         except (KeyError, TypeError) as cause:
-            raise InvalidMatrix(f"these are no matrices of hours: {cause!r}. Write them with to_json().") from cause
+            raise InvalidMatrix(f"these are not hourly matrices: {cause!r}. Write them with to_json().") from cause
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict())
@@ -68,5 +68,5 @@ class HourlyMatrices:
         try:
             document = json.loads(text)
         except ValueError as cause:
-            raise InvalidMatrix(f"this is no JSON: {cause}. Write the matrices with to_json().") from cause
+            raise InvalidMatrix(f"this is not JSON: {cause}. Write the matrices with to_json().") from cause
         return cls.from_dict(document)

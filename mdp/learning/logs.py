@@ -1,4 +1,4 @@
-"""A log as a value: loads or node counts at moments, in order of time."""
+"""Logs: loads or node counts at points in time, in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ HOLDINGS = ("load", "nodes")
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """`values[i]` was seen at `times[i]`.
+    """`values[i]` was recorded at `times[i]`.
 
     Invariant: at least one record; times are `datetime64[us]` and never fall (records of one moment stay in the order
     in which they came); loads are finite and not negative, node counts whole and at least 1; read-only. Times are those
-    of the log's own clock; where they name a time zone, UTC. `source` says where the log is from.
+    of the log's own clock; where they name a time zone, UTC. `source` names its origin.
     """
 
     times: Times
@@ -62,47 +62,48 @@ class Log:
         return len(self.times)
 
     def split(self, at: Moment) -> tuple[Self, Self]:
-        """What was before `at`, and what was then and later."""
-        cut = cut_at(self.times, at)
+        """The part before `at`, and the rest."""
+        cut = find_cut(self.times, at)
         parts = slice(None, cut), slice(cut, None)
         before, after = (type(self)(self.times[part], self.values[part], self.holds, self.source) for part in parts)
         return before, after
 
 
-def cut_at(times: Times, at: Moment) -> int:
-    """How many times are before `at`; neither all nor none, because half a log that is empty teaches nothing."""
+def find_cut(times: Times, at: Moment) -> int:
+    """The number of times before `at`; raises if one part would be empty."""
     moment = np.asarray(at, "datetime64[us]")[()]
     cut = int(np.searchsorted(times, moment))
     if not 0 < cut < len(times):
-        raise InvalidLog(f"{text(moment)} leaves one half empty. Split between {text(times[0])} and {text(times[-1])}.")
+        first, last = format_time(times[0]), format_time(times[-1])
+        raise InvalidLog(f"{format_time(moment)} leaves one part empty. Split between {first} and {last}.")
     return cut
 
 
 def check_values(times: Times, values: Floats, holds: str) -> None:
-    """Refuses the first record, in the order of the log, that cannot be."""
+    """Raise for the first invalid record, in the order of the log."""
     if (bad := np.isnat(times)).any():
-        raise InvalidLog(f"record {int(np.argmax(bad)) + 1} has no time. Mend it, or leave it out.")
+        raise InvalidLog(f"record {int(np.argmax(bad)) + 1} has no time. Fix or remove it.")
     bad = ~np.isfinite(values) | (values < 0)
     if holds == "nodes":
         bad |= (values < 1) | (values != np.floor(values))
     if bad.any():
         place = int(np.argmax(bad))
-        raise bad_value(holds, float(values[place]), text(times[place]), f"record {place + 1}")
+        raise bad_value_error(holds, float(values[place]), format_time(times[place]), f"record {place + 1}")
 
 
-def bad_value(holds: str, value: float | None, time: str, place: str) -> InvalidLog:
+def bad_value_error(holds: str, value: float | None, time: str, place: str) -> InvalidLog:
     wanted = "a number of at least 0" if holds == "load" else "a whole number of nodes, at least 1"
     what = "no value" if value is None else f"the value {value:g}"
-    return InvalidLog(f"{place}, of {time}, has {what}, not {wanted}. Mend it, or leave it out.")
+    return InvalidLog(f"{place}, of {time}, has {what}, not {wanted}. Fix or remove it.")
 
 
-def text(moment: Any) -> str:
-    """A moment for readers."""
+def format_time(moment: Any) -> str:
+    """Format a point in time for messages."""
     return str(np.datetime_as_string(np.datetime64(moment, "us"), unit="s"))
 
 
 def _moments(times: Sequence[Any] | NDArray[Any]) -> Times:
-    """Numbers are seconds since 1970; the rest is what NumPy reads as a time."""
+    """Convert to timestamps: numbers are seconds since 1970, NumPy parses the rest."""
     given = np.asarray(times)
     try:
         if given.dtype.kind in "iuf":

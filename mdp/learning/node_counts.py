@@ -1,4 +1,4 @@
-"""How many nodes there were, or should have been, one moment after another."""
+"""Node counts over time, recorded or derived from loads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Any, Self
 import numpy as np
 
 from mdp.errors import InvalidLog
-from mdp.learning.logs import Ints, Log, Moment, Times, cut_at
+from mdp.learning.logs import Ints, Log, Moment, Times, find_cut
 from mdp.learning.recipe import Recipe
-from mdp.learning.scaling import Scaling, steadied
-from mdp.learning.windows import Windows, once, windowed
+from mdp.learning.scaling import Scaling, apply_hysteresis
+from mdp.learning.windows import Windows, merge_duplicates, split_into_windows
 
 
 @dataclass(frozen=True, eq=False)
 class NodeCounts:
-    """`nodes[i]` from `times[i]` on, if it is known when.
+    """`nodes[i]` from `times[i]` on, if times are known.
 
-    Invariant: at least one count, all of them whole and at least 1. Counts of different `runs` have something unknown
-    between them, so that nothing is learned from one to the other; `origin` says how they came about.
+    Invariant: at least one count, all of them whole and at least 1. Between counts of different `runs` there is a gap,
+    so no transition is learned across; `origin` records how they were made.
     """
 
     nodes: Ints
@@ -46,45 +46,45 @@ class NodeCounts:
         return len(self.nodes)
 
     def split(self, at: Moment) -> tuple[Self, Self]:
-        """Those before `at`, and those then and later: learn from the one, evaluate on the other."""
+        """The counts before `at`, and the rest: learn from the one, evaluate on the other."""
         if self.times is None:
-            raise InvalidLog("these node counts have no times, so that no moment splits them. Slice the list instead.")
-        cut = cut_at(self.times, at)
+            raise InvalidLog("these node counts have no times, so time cannot split them. Slice the list instead.")
+        cut = find_cut(self.times, at)
         parts = slice(None, cut), slice(cut, None)
         before, after = (type(self)(self.nodes[p], self.times[p], self.runs[p], self.origin) for p in parts)
         return before, after
 
     def migrations(self) -> Ints:
-        """The counts one after another without repeats, as a migration sequence; runs are strung together."""
+        """The counts without repeats, as a migration sequence; runs are concatenated."""
         counts: Ints = self.nodes[np.diff(self.nodes, prepend=0) != 0]
         return counts
 
 
-def node_counts(log: Log, recipe: Recipe, scaling: Scaling | None = None) -> NodeCounts:
-    """The counts that a log stands for; `scaling` is that of another log, such as the month before, if it is given."""
+def count_nodes(log: Log, recipe: Recipe, scaling: Scaling | None = None) -> NodeCounts:
+    """Convert a log to node counts; `scaling` may be that of another log, such as the month before."""
     if log.holds == "nodes":
-        return _counted(log, recipe.for_nodes())
+        return _count_logged_nodes(log, recipe.for_nodes())
     recipe = recipe.for_loads()
-    windows = windowed(log, recipe)
-    scaling = scaling or Scaling.fitted(windows.values, *recipe.range, recipe.quantiles)
+    windows = split_into_windows(log, recipe)
+    scaling = scaling or Scaling.fit(windows.values, *recipe.range, recipe.quantiles)
     needed = scaling.nodes(windows.values)
     stretches = np.split(needed, np.flatnonzero(np.diff(windows.runs)) + 1)
-    counts = np.concatenate([steadied(stretch, recipe.rounding, recipe.hysteresis) for stretch in stretches])
-    return NodeCounts(counts, windows.starts, windows.runs, origin_of(log.source, log.holds, recipe, scaling))
+    counts = np.concatenate([apply_hysteresis(stretch, recipe.rounding, recipe.hysteresis) for stretch in stretches])
+    return NodeCounts(counts, windows.starts, windows.runs, describe_origin(log.source, log.holds, recipe, scaling))
 
 
-def origin_of(source: str, holds: str, recipe: Recipe, scaling: Scaling | None) -> dict[str, Any]:
-    """What a matrix says of where it comes from, on Spark and here."""
+def describe_origin(source: str, holds: str, recipe: Recipe, scaling: Scaling | None) -> dict[str, Any]:
+    """The origin that a matrix records, with and without Spark."""
     scaled = {} if scaling is None else {"scaling": scaling.to_dict()}
     return {"source": source, "holds": holds, **recipe.to_dict(), **scaled}
 
 
-def _counted(log: Log, recipe: Recipe) -> NodeCounts:
-    origin = origin_of(log.source, log.holds, recipe, None)
+def _count_logged_nodes(log: Log, recipe: Recipe) -> NodeCounts:
+    origin = describe_origin(log.source, log.holds, recipe, None)
     if recipe.window_seconds is None:
-        times, values = once(log, recipe.duplicates)
+        times, values = merge_duplicates(log, recipe.duplicates)
         return NodeCounts(values.astype(np.int64), times.view("datetime64[us]"), None, origin)
-    windows: Windows = windowed(log, recipe)
+    windows: Windows = split_into_windows(log, recipe)
     return NodeCounts(windows.values.astype(np.int64), windows.starts, windows.runs, origin)
 
 

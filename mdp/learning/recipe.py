@@ -1,4 +1,4 @@
-"""How a log becomes a matrix: every choice there is, checked before a log is read."""
+"""Options for learning a matrix from a log, checked before the log is read."""
 
 import math
 import operator
@@ -41,15 +41,15 @@ _CHOICES: Final = {"rounding": ROUNDINGS, "gaps": GAPS, "duplicates": DUPLICATES
 class Recipe:
     """From (time, load) or (time, nodes) to a matrix over `low` to `high` nodes.
 
-    Loads need a range; for node counts it is that of the log unless it is given. A window of None is an hour for loads
-    and, for node counts, none: every record is one count, and gaps are not looked for. The defaults are those of paper
+    Loads need a range; for node counts it is that of the log unless it is given. A window of None is an hour for loads;
+    for node counts every record is one count, without a check for gaps. The defaults are those of paper
     003, section 6: sums of an hour, scaled so that the smallest becomes `low` and the largest `high`, and a count that
     repeats is no migration.
 
-    A heavy tail presses all other windows onto `low`; `quantiles`, such as (0.01, 0.99), then names which shares of the
-    windows become `low` and `high`, and what is beyond is clipped. `hysteresis` is by how many nodes a load must leave
-    the band of the current count before that changes. `smoothing` is how many observations the prior counts in every
-    row; rows never seen are the prior in any case (see `mdp.learning.smoothing`).
+    A heavy tail presses all other windows onto `low`; `quantiles`, such as (0.01, 0.99), set the loads that become
+    `low` and `high`, and loads beyond are clipped. `hysteresis` is by how many nodes a load must leave the band of the
+    current count to change it. `smoothing` is the weight of the prior in every row, in observations; rows without
+    observations are the prior in any case (see `mdp.learning.smoothing`).
     """
 
     low: int | None = None
@@ -66,16 +66,16 @@ class Recipe:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", tuple(self.quantiles))
-        for name, value in zip(("low", "high"), checked_range(self.low, self.high), strict=True):
+        for name, value in zip(("low", "high"), check_range(self.low, self.high), strict=True):
             object.__setattr__(self, name, value)
         for name, known in _CHOICES.items():
-            checked_choice(name, getattr(self, name), known)
+            check_choice(name, getattr(self, name), known)
         if self.combine is not None:
-            checked_choice("combine", self.combine, COMBINATIONS)
+            check_choice("combine", self.combine, COMBINATIONS)
         for name in ("hysteresis", "smoothing"):
-            checked_amount(name, getattr(self, name))
+            check_amount(name, getattr(self, name))
         if self.window_seconds is not None:
-            checked_amount("window_seconds", self.window_seconds)
+            check_amount("window_seconds", self.window_seconds)
             if self.window_seconds < 1e-3:
                 raise InvalidRecipe(f"a window of {self.window_seconds:g} s is too short. Give a millisecond or more.")
         if len(self.quantiles) != 2 or not 0 <= self.quantiles[0] < self.quantiles[1] <= 1:
@@ -84,16 +84,16 @@ class Recipe:
     @property
     def range(self) -> tuple[int, int]:
         if self.low is None or self.high is None:
-            raise InvalidRecipe("a load says nothing of nodes. Give the range of node counts, such as 8 to 16.")
+            raise InvalidRecipe("loads need a range of node counts. Give one, such as 8 to 16.")
         return self.low, self.high
 
     def for_loads(self) -> "Recipe":
-        """With the choices that are left open made for loads."""
+        """The recipe with the defaults for loads."""
         _ = self.range
         return self._with(self.window_seconds or HOUR_SECONDS, self.combine or "sum")
 
     def for_nodes(self) -> "Recipe":
-        """The same for node counts, which are never added up."""
+        """The recipe with the defaults for node counts, which are never added up."""
         if self.combine not in (None, "last") or self.duplicates == "sum":
             raise InvalidRecipe(
                 "node counts are not combined. Leave combine at 'last', and duplicates other than 'sum'."
@@ -107,10 +107,10 @@ class Recipe:
         return Recipe(**{**asdict(self), "window_seconds": window_seconds, "combine": combine})
 
 
-def checked_range(low: int | None, high: int | None) -> tuple[int | None, int | None]:
-    """Both or none, as Python's own numbers; at least two counts, because one alone has no transitions."""
+def check_range(low: int | None, high: int | None) -> tuple[int | None, int | None]:
+    """Return both or neither as Python integers; at least two counts, because one alone has no transitions."""
     if (low is None) != (high is None):
-        raise InvalidRecipe("half a range of node counts was given. Give both low and high.")
+        raise InvalidRecipe("only one end of the range of node counts was given. Give both low and high.")
     if low is None or high is None:
         return None, None
     if not (hasattr(low, "__index__") and hasattr(high, "__index__") and 1 <= low < high):
@@ -118,11 +118,11 @@ def checked_range(low: int | None, high: int | None) -> tuple[int | None, int | 
     return operator.index(low), operator.index(high)
 
 
-def checked_choice(name: str, value: object, known: Mapping[str, str]) -> None:
+def check_choice(name: str, value: object, known: Mapping[str, str]) -> None:
     if value not in known:
         raise InvalidRecipe(f"there is no {name}={value!r}. Use one of {', '.join(known)}.")
 
 
-def checked_amount(name: str, value: float) -> None:
+def check_amount(name: str, value: float) -> None:
     if not (math.isfinite(value) and value >= 0):
         raise InvalidRecipe(f"{name} is {value!r}. Give a number of at least 0.")

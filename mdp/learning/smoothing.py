@@ -1,4 +1,4 @@
-"""What to think of rows that were hardly seen, or never."""
+"""Smooth the rows of a matrix that have few observations, or none."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ PRIOR = "steps of near rows, each row further away half as much, and one observa
 
 
 def prior(counts: Ints, *, diagonal: bool) -> Floats:
-    """What a row would be, judged by its neighbours: Q[i, i + d] is proportional to
+    """Derive each row from its neighbours: Q[i, i + d] is proportional to
 
         near[i, i + d] + sum over rows r of 2^-|i - r| * counts[r, r + d]
 
@@ -28,14 +28,14 @@ def prior(counts: Ints, *, diagonal: bool) -> Floats:
     return _shares(near / near.sum(axis=1, keepdims=True) + borrowed * allowed)
 
 
-def smoothed(counts: Ints, believed: Floats, strength: float) -> Floats:
-    """(counts + strength * believed) / (seen + strength), row by row: a Dirichlet prior of that many observations.
+def smooth(counts: Ints, prior_rows: Floats, strength: float) -> Floats:
+    """(counts + strength * prior_rows) / (seen + strength), row by row: a Dirichlet prior of that many observations.
 
-    Rows never seen are what is believed. With strength 0 the others are what was seen, as in paper 003, section 4.2.
+    Rows without observations are the prior. With strength 0 the others are frequencies, as in paper 003, section 4.2.
     """
     seen = counts.sum(axis=1, keepdims=True)
     weight = np.where(seen == 0, 1.0, strength)
-    return _shares((counts + weight * believed) / (seen + weight))
+    return _shares((counts + weight * prior_rows) / (seen + weight))
 
 
 def _shares(rows: Floats) -> Floats:

@@ -1,10 +1,6 @@
-"""Tweet volumes that nobody sent: a seeded log with the rhythm, the bursts and the tails of real ones."""
-
-from pathlib import Path
+"""Generate synthetic tweet volumes with the rhythm, the bursts and the tails of real ones."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 
 from mdp.learning.logs import Floats, Log, Times
 
@@ -24,10 +20,10 @@ _BURST_HOURS = 0.9  # until it has faded to a third
 _SHAPE = 9.0  # of the negative binomial: counts of five minutes vary more than Poisson's
 
 
-def tweet_volume(
+def generate_tweet_volume(
     seed: int = 0, *, days: float = 55.0, per_step: float = 16.0, start: str = "2015-02-26 21:42:53"
 ) -> Log:
-    """Counts of five minutes each; `per_step` is their usual size.
+    """Generate counts of five minutes each; `per_step` is their usual size.
 
     rate = per_step * exp(day + week + mood) * (1 + bursts): the mood is an autoregression of some hours and one draw a
     day, bursts come at random with Pareto sizes and fade exponentially. Counts are negative binomial around the rate.
@@ -43,17 +39,8 @@ def tweet_volume(
     )
 
 
-def write_csv(log: Log, path: str | Path) -> Path:
-    """With the columns `timestamp` and `value`."""
-    times = pa.array([str(moment).replace("T", " ") for moment in log.times.astype("datetime64[s]")])
-    values = pa.array(log.values.astype(np.int64))
-    with pa.csv.CSVWriter(str(path), pa.schema([("timestamp", pa.string()), ("value", pa.int64())])) as writer:
-        writer.write_table(pa.table({"timestamp": times, "value": values}))
-    return Path(path)
-
-
 def _rhythm(times: Times) -> Floats:
-    """One wave a day, and quiet weekends."""
+    """A daily wave, and quiet weekends."""
     hours = times.astype("datetime64[s]").astype(np.int64) / 3600
     weekday = (hours // 24 + 3) % 7  # 1970 began on a Thursday
     daily = _DAILY * np.cos(2 * np.pi * (hours - _PEAK_HOUR) / 24)

@@ -1,4 +1,4 @@
-"""From node counts to how often one became another."""
+"""Count the transitions between node counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 
 from mdp.errors import InvalidLog, SingleState
-from mdp.learning.logs import Ints, Times, text
+from mdp.learning.logs import Ints, Times, format_time
 from mdp.learning.node_counts import NodeCounts
-from mdp.learning.recipe import REPEATS, checked_choice
+from mdp.learning.recipe import REPEATS, check_choice
 
 NO_HOUR = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """`before[i]` nodes became `after[i]` so many `times[i]`, having begun in hour `hours[i]` of the day.
+    """`before[i]` nodes became `after[i]` nodes `times[i]` times, in stays that began in hour `hours[i]` of the day.
 
-    `least` and `most` are the fewest and the most nodes seen. The hour is `NO_HOUR` where it is not known. What a
-    planner knows when it moves to some nodes is the hour of now, so that is what a transition is filed under, and not
-    the hour of the migration that ends it.
+    `least` and `most` are the fewest and the most nodes observed. The hour is `NO_HOUR` if unknown. It is the hour in
+    which the stay began, not ended, because a planner that moves to a node count knows only the current hour.
     """
 
     before: Ints
@@ -44,17 +43,17 @@ class Transitions:
                 "Widen the range, or leave it out."
             )
 
-    def table(self, low: int, high: int, hour: int | None = None) -> Ints:
-        """Counts by (before, after), in one hour of the day or in all."""
+    def count_matrix(self, low: int, high: int, hour: int | None = None) -> Ints:
+        """The counts as a matrix over (before, after), for one hour of the day or for all."""
         counts = np.zeros((high - low + 1, high - low + 1), np.int64)
         these = slice(None) if hour is None else self.hours == hour
         np.add.at(counts, (self.before[these] - low, self.after[these] - low), self.times[these])
         return counts
 
 
-def transitions(counts: NodeCounts, repeats: str = "ignore") -> Transitions:
-    """Between neighbours of one run; O(counts)."""
-    checked_choice("repeats", repeats, REPEATS)
+def count_transitions(counts: NodeCounts, repeats: str = "ignore") -> Transitions:
+    """Count transitions between neighbours of one run; O(counts)."""
+    check_choice("repeats", repeats, REPEATS)
     nodes, runs = counts.nodes, counts.runs
     hours = hours_of(counts.times) if counts.times is not None else np.full(len(nodes), NO_HOUR)
     if repeats == "ignore":  # what is left of a stay is its beginning
@@ -68,13 +67,13 @@ def transitions(counts: NodeCounts, repeats: str = "ignore") -> Transitions:
 
 
 def hours_of(times: Times) -> Ints:
-    """Of the day, on the log's own clock."""
+    """The hours of the day, on the log's own clock."""
     hours: Ints = times.astype("datetime64[h]").astype(np.int64) % 24
     return hours
 
 
 def span(first: Any, last: Any, counts: int) -> dict[str, Any]:
-    return {"first": text(first), "last": text(last), "counts": counts}
+    return {"first": format_time(first), "last": format_time(last), "counts": counts}
 
 
 def _origin(counts: NodeCounts, repeats: str) -> dict[str, Any]:

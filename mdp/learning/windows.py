@@ -1,4 +1,4 @@
-"""From records to windows of equal length: vectorised, O(records)."""
+"""Split records into windows of equal length: vectorised, O(records)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdp.errors import DuplicatedTime, GapInLog, InvalidLog
-from mdp.learning.logs import Floats, Ints, Log, Times, text
+from mdp.learning.logs import Floats, Ints, Log, Times, format_time
 from mdp.learning.recipe import Recipe
 
 MICROSECONDS = 1_000_000
@@ -43,15 +43,15 @@ _COMBINATIONS: Mapping[str, _Combination] = {
 }
 
 
-def windowed(log: Log, recipe: Recipe) -> Windows:
-    """The windows of a log, in which gaps and duplicates are mended or refused as the recipe says.
+def split_into_windows(log: Log, recipe: Recipe) -> Windows:
+    """Split a log into windows; gaps and duplicates are handled, or raise an error, as the recipe says.
 
     Windows begin at whole multiples of their length since 1970, so that an hour is an hour of the clock. A sum over a
     window that the log covers only in part would look like a small load; such windows, at the ends of the log and of a
     gap, are left out.
     """
-    width = width_of(recipe)
-    times, values = once(log, recipe.duplicates)
+    width = window_width(recipe)
+    times, values = merge_duplicates(log, recipe.duplicates)
     number = times // width
     begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
     records = np.diff(begins, append=len(number))
@@ -60,33 +60,33 @@ def windowed(log: Log, recipe: Recipe) -> Windows:
     if recipe.combine == "sum":
         whole = _whole(times, numbers, begins, records, width)
         numbers, loads = numbers[whole], loads[whole]
-        check_some(len(numbers), width)
-    return _mended(numbers, loads, width, recipe.gaps)
+        check_any_window(len(numbers), width)
+    return _fill_gaps(numbers, loads, width, recipe.gaps)
 
 
-def width_of(recipe: Recipe) -> int:
-    """Of a window, in microseconds."""
+def window_width(recipe: Recipe) -> int:
+    """The length of a window in microseconds."""
     return round((recipe.window_seconds or 0) * MICROSECONDS)
 
 
 def slack(first: int, last: int, moments: int) -> float:
-    """How far from the end of a window the outermost record may be: one mean step between records."""
+    """How far the outermost record may be from the end of a window: one mean step between records."""
     return (last - first) / (moments - 1) if moments > 1 else np.inf
 
 
-def check_some(windows: int, width: int) -> None:
+def check_any_window(windows: int, width: int) -> None:
     if not windows:
         raise InvalidLog(f"the log covers no whole window of {width / MICROSECONDS:g} s. Give shorter windows.")
 
 
-def gap(after: int, until: int, empty: int, width: int) -> GapInLog:
-    """Between the windows of two numbers."""
+def gap_error(after: int, until: int, empty: int, width: int) -> GapInLog:
+    """The error for a gap between two windows."""
     ends = np.array([(after + 1) * width, until * width]).view("datetime64[us]")
-    return GapInLog(text(ends[0]), text(ends[1]), empty)
+    return GapInLog(format_time(ends[0]), format_time(ends[1]), empty)
 
 
-def once(log: Log, duplicates: str) -> tuple[Ints, Floats]:
-    """One value a moment."""
+def merge_duplicates(log: Log, duplicates: str) -> tuple[Ints, Floats]:
+    """Combine records with the same timestamp into one value."""
     times = log.times.view(np.int64)
     begins = np.flatnonzero(np.diff(times, prepend=times[0] - 1))
     records = np.diff(begins, append=len(times))
@@ -94,12 +94,12 @@ def once(log: Log, duplicates: str) -> tuple[Ints, Floats]:
         return times, log.values
     if duplicates == "error":
         twice = records > 1
-        raise DuplicatedTime(text(log.times[begins[np.argmax(twice)]]), int(twice.sum()))
+        raise DuplicatedTime(format_time(log.times[begins[np.argmax(twice)]]), int(twice.sum()))
     return times[begins], _COMBINATIONS[duplicates](log.values, begins, records)
 
 
 def _whole(times: Ints, numbers: Ints, begins: Ints, records: Ints, width: int) -> NDArray[np.bool_]:
-    """Which windows the log covers: all that have neighbours on both sides, and those that it reaches the end of."""
+    """The windows that the log covers: those with neighbours on both sides, and those that records reach the end of."""
     allowed = slack(int(times[0]), int(times[-1]), len(times))
     after_gap = np.diff(numbers, prepend=numbers[0] - 2) > 1
     before_gap = np.diff(numbers, append=numbers[-1] + 2) > 1
@@ -109,12 +109,12 @@ def _whole(times: Ints, numbers: Ints, begins: Ints, records: Ints, width: int) 
     return whole
 
 
-def _mended(numbers: Ints, values: Floats, width: int, gaps: str) -> Windows:
+def _fill_gaps(numbers: Ints, values: Floats, width: int, gaps: str) -> Windows:
     steps = np.diff(numbers)
     empty = int((steps - 1).sum())
     if empty and gaps == "error":
         place = int(np.argmax(steps > 1))
-        raise gap(int(numbers[place]), int(numbers[place + 1]), empty, width)
+        raise gap_error(int(numbers[place]), int(numbers[place + 1]), empty, width)
     if gaps == "hold":
         filled = np.arange(numbers[0], numbers[-1] + 1)
         return Windows(filled, np.repeat(values, np.append(steps, 1)), np.zeros_like(filled), width)

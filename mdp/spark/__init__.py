@@ -1,1 +1,1 @@
-"""The parts of this package that need Spark: jobs for `spark-submit`, and what they are made of."""
+"""The parts of this package that need Spark: jobs for `spark-submit`, and their building blocks."""

@@ -12,11 +12,11 @@ from dataclasses import fields
 from typing import Any
 
 from mdp.learning.hourly import HourlyMatrices
+from mdp.learning.matrix_files import save_matrix
 from mdp.learning.recipe import Recipe
-from mdp.learning.rendering import summary, table
-from mdp.learning.saving import save
+from mdp.learning.rendering import format_matrix, format_summary
 from mdp.spark.learning import SparkLearner
-from mdp.spark.session import session
+from mdp.spark.session import get_session
 
 _WHOLE = ("low", "high")
 _FRACTIONS = ("window_seconds", "quantiles", "hysteresis", "smoothing")
@@ -25,16 +25,16 @@ _FRACTIONS = ("window_seconds", "quantiles", "hysteresis", "smoothing")
 def main(arguments: Sequence[str] | None = None) -> None:
     given = vars(_parser().parse_args(arguments))
     recipe = Recipe(**{f.name: given[f.name] for f in fields(Recipe) if given[f.name] is not None})
-    spark = session("elastic learn", given["master"])
+    spark = get_session("elastic learn", given["master"])
     columns = {name: given[name] for name in ("time_column", "load_column", "nodes_column")}
     learner = SparkLearner(spark, given["input"], recipe, **columns)
     try:
         learned = learner.hourly() if given["hourly"] else learner.matrix()
     finally:
         spark.stop()
-    save(learned, given["output"])
+    save_matrix(learned, given["output"])
     overall = learned.overall if isinstance(learned, HourlyMatrices) else learned
-    print(table(overall), summary(overall), f"saved at {given['output']}", sep="\n\n")
+    print(format_matrix(overall), format_summary(overall), f"saved at {given['output']}", sep="\n\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--load-column")
     parser.add_argument("--nodes-column")
     parser.add_argument("--hourly", action="store_true", help="also a matrix for every hour of the day")
-    parser.add_argument("--master", help="a Spark master; without it, what spark-submit was told")
+    parser.add_argument("--master", help="Spark master; default: that of spark-submit")
     for field in fields(Recipe):
         kind: dict[str, Any] = {"type": int if field.name in _WHOLE else float if field.name in _FRACTIONS else str}
         if field.name == "quantiles":

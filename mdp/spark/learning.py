@@ -1,7 +1,7 @@
-"""A transition matrix from log files of any size: windows, node counts and transitions as Spark frames.
+"""Learn a transition matrix from log files of any size: windows, node counts and transitions as Spark frames.
 
-What comes out is what `mdp.learning` makes of the same files. Only windows, which are few, and then kinds of
-transitions, which are fewer, are ever in one place.
+The result equals that of `mdp.learning` for the same files. Only windows, which are few, and counts of transitions,
+which are fewer, are ever collected.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, WindowSpec
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from mdp.learning.hourly import HourlyMatrices
+from mdp.learning.log_files import choose_column, format_source
 from mdp.learning.logs import Ints
-from mdp.learning.matrices import hourly_of, matrix_of
-from mdp.learning.node_counts import origin_of
-from mdp.learning.reading import source_of, which_column
+from mdp.learning.matrices import build_hourly_matrices, build_matrix
+from mdp.learning.node_counts import describe_origin
 from mdp.learning.recipe import Recipe
-from mdp.learning.scaling import Scaling, steadied
+from mdp.learning.scaling import Scaling, apply_hysteresis
 from mdp.learning.transitions import Transitions, span
-from mdp.learning.windows import width_of
+from mdp.learning.windows import window_width
 from mdp.matrix import TransitionMatrix
-from mdp.spark.log_files import records
-from mdp.spark.log_windows import check_moments, combined, mended, moments, one_run
+from mdp.spark.log_files import read_records
+from mdp.spark.log_windows import check_moments, combine_windows, fill_gaps, merge_moments, single_run
 
 _HOUR, _DAY = 3_600_000_000, 86_400_000_000  # microseconds
 
 
 @dataclass(frozen=True)
 class SparkLearner:
-    """Learns from files what `mdp.learning.learn_from` and `learn_hourly_from` learn from a log."""
+    """Learns from files what `mdp.learning.learn_from_log` and `learn_hourly_from_log` learn from a log."""
 
     spark: SparkSession
     paths: Sequence[str | Path]
@@ -43,32 +43,35 @@ class SparkLearner:
     nodes_column: str | None = None
 
     def matrix(self) -> TransitionMatrix:
-        return matrix_of(self.transitions(), self.recipe.low, self.recipe.high, self.recipe.smoothing)
+        return build_matrix(self.transitions(), self.recipe.low, self.recipe.high, self.recipe.smoothing)
 
     def hourly(self) -> HourlyMatrices:
-        return hourly_of(self.transitions(), self.recipe.low, self.recipe.high, self.recipe.smoothing)
+        return build_hourly_matrices(self.transitions(), self.recipe.low, self.recipe.high, self.recipe.smoothing)
 
     def transitions(self) -> Transitions:
-        """One pass over the files, then some over what is left of them."""
-        holds, value_column = which_column(self.load_column, self.nodes_column)
+        """Count transitions: one pass over the files, then some over their windows."""
+        holds, value_column = choose_column(self.load_column, self.nodes_column)
         recipe = self.recipe.for_loads() if holds == "load" else self.recipe.for_nodes()
-        rows = records(self.spark, [str(path) for path in self.paths], self.time_column, value_column)
-        once = moments(rows, recipe, holds)
-        source = source_of(self.paths)
+        rows = read_records(self.spark, [str(path) for path in self.paths], self.time_column, value_column)
+        once = merge_moments(rows, recipe, holds)
+        source = format_source(self.paths)
         if recipe.window_seconds is None:
-            with _kept(once):
+            with _persist(once):
                 check_moments(once, rows, recipe, holds)
-                counts = once.select("at", F.col("value").cast("long").alias("nodes"), one_run("at").alias("run"))
-                return _transitions(counts, recipe.repeats, origin_of(source, holds, recipe, None))
-        with _kept(combined(once, recipe)) as rough, _kept(mended(rough, rows, recipe, holds)) as windows:
+                counts = once.select("at", F.col("value").cast("long").alias("nodes"), single_run("at").alias("run"))
+                return _transitions(counts, recipe.repeats, describe_origin(source, holds, recipe, None))
+        with (
+            _persist(combine_windows(once, recipe)) as rough,
+            _persist(fill_gaps(rough, rows, recipe, holds)) as windows,
+        ):
             scaling = _scaling(windows, recipe) if holds == "load" else None
-            with _kept(_counts(windows, recipe, scaling)) as counts:
-                return _transitions(counts, recipe.repeats, origin_of(source, holds, recipe, scaling))
+            with _persist(_counts(windows, recipe, scaling)) as counts:
+                return _transitions(counts, recipe.repeats, describe_origin(source, holds, recipe, scaling))
 
 
 @contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """In memory as long as it is used."""
+def _persist(frame: DataFrame) -> Iterator[DataFrame]:
+    """Persist a frame for the duration of the block."""
     frame.persist()
     try:
         yield frame
@@ -83,20 +86,20 @@ def _scaling(windows: DataFrame, recipe: Recipe) -> Scaling:
 
 def _counts(windows: DataFrame, recipe: Recipe, scaling: Scaling | None) -> DataFrame:
     """`at`, `nodes` and `run`. Hysteresis goes from window to window, so every run is one task of the pure code."""
-    at = (F.col("number") * width_of(recipe)).alias("at")
+    at = (F.col("number") * window_width(recipe)).alias("at")
     if scaling is None:
         return windows.select(at, F.col("value").cast("long").alias("nodes"), "run")
 
-    def counted(run: pa.Table) -> pa.Table:
+    def count_nodes(run: pa.Table) -> pa.Table:
         ordered = run.sort_by("at")
         needed = scaling.nodes(np.asarray(ordered["value"]))
-        nodes = steadied(needed, recipe.rounding, recipe.hysteresis)
+        nodes = apply_hysteresis(needed, recipe.rounding, recipe.hysteresis)
         return pa.table({"at": ordered["at"], "nodes": nodes, "run": ordered["run"]})
 
     return (
         windows.select(at, "value", F.col("run").cast("long"))
         .groupBy("run")
-        .applyInArrow(counted, "at long, nodes long, run long")
+        .applyInArrow(count_nodes, "at long, nodes long, run long")
     )
 
 

@@ -1,4 +1,4 @@
-"""Log files as a Spark frame of records."""
+"""Read log files into a Spark frame of records."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -6,17 +6,17 @@ from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 from pyspark.sql.types import DataType, DateType, NumericType, StringType, TimestampNTZType, TimestampType
 
 from mdp.errors import InvalidLog
-from mdp.learning.reading import HAS_ZONE, SECONDS, files_at, no_column
+from mdp.learning.log_files import HAS_ZONE, SECONDS, list_log_files, missing_column_error
 
 
-def records(spark: SparkSession, paths: Sequence[str], time_column: str, value_column: str) -> DataFrame:
-    """`at` (microseconds since 1970), `value`, both null where they cannot be read, and where the record was.
+def read_records(spark: SparkSession, paths: Sequence[str], time_column: str, value_column: str) -> DataFrame:
+    """`at` (microseconds since 1970) and `value`, both null where they cannot be read, and the place of the record.
 
-    `place` orders records as one reader would who reads file after file; `time_text` and `value_text` are for messages.
+    `place` orders records as they are in the files, file after file; `time_text` and `value_text` are for messages.
     """
     if not paths:
         raise InvalidLog("no log was named. Give at least one file.")
@@ -28,8 +28,8 @@ def records(spark: SparkSession, paths: Sequence[str], time_column: str, value_c
 
 
 def _files(path: str) -> list[str]:
-    """Local folders are looked into here, so that both engines read the same files; others are left to Spark."""
-    return [path] if "://" in path else [str(file) for file in files_at(Path(path))]
+    """List local folders here, so that both engines read the same files; Spark lists others."""
+    return [path] if "://" in path else [str(file) for file in list_log_files(Path(path))]
 
 
 def _of_file(spark: SparkSession, file: str, number: int, time_column: str, value_column: str) -> DataFrame:
@@ -42,7 +42,7 @@ def _of_file(spark: SparkSession, file: str, number: int, time_column: str, valu
         raise InvalidLog(f"there is no log at {file}: {cause.getCondition()}. Give a CSV or Parquet file.") from cause
     for name in (time_column, value_column):
         if name not in frame.columns:
-            raise no_column(name, file, frame.columns)
+            raise missing_column_error(name, file, frame.columns)
     time, value = _named(time_column), _named(value_column)
     place = F.struct(
         F.lit(number).alias("file_number"),
@@ -77,7 +77,7 @@ def _microseconds(time: Column, kind: DataType) -> Column:
             F.when(text.rlike(HAS_ZONE), F.lit("")).when(text.contains(":"), F.lit("Z")).otherwise(F.lit("T00:00:00Z"))
         )
         iso = F.unix_micros(F.concat(text, zone).try_cast("timestamp"))
-        # Asked first: to try a cast that fails costs more than all the rest.
+        # Matched first: a failing cast costs more than all the rest.
         return F.when(text.rlike(SECONDS), _of_seconds(text)).otherwise(iso)
     raise InvalidLog(f"the time column is {kind.simpleString()}. Give text, timestamps, or seconds since 1970.")
 

@@ -2,16 +2,16 @@
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row, Window, WindowSpec
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
 from mdp.errors import DuplicatedTime, InvalidLog
-from mdp.learning.logs import bad_value, text
-from mdp.learning.reading import unreadable
+from mdp.learning.log_files import unreadable_error
+from mdp.learning.logs import bad_value_error, format_time
 from mdp.learning.recipe import Recipe
-from mdp.learning.windows import check_some, gap, slack, width_of
+from mdp.learning.windows import check_any_window, gap_error, slack, window_width
 
 
-def moments(rows: DataFrame, recipe: Recipe, holds: str) -> DataFrame:
+def merge_moments(rows: DataFrame, recipe: Recipe, holds: str) -> DataFrame:
     """One row a moment: `at`, `value`, how many `records`, and how many of them are `bad`.
 
     Only numbers are aggregated: Spark would sort all records to find the least of a struct.
@@ -21,9 +21,9 @@ def moments(rows: DataFrame, recipe: Recipe, holds: str) -> DataFrame:
     return rows.groupBy("at").agg(value.alias("value"), F.count(F.lit(1)).alias("records"), bad.alias("bad"))
 
 
-def combined(once: DataFrame, recipe: Recipe) -> DataFrame:
-    """One row a window: its `number`, its `value`, what is needed to mend it, and what is wrong with it."""
-    width = width_of(recipe)
+def combine_windows(once: DataFrame, recipe: Recipe) -> DataFrame:
+    """One row a window: its `number`, its `value`, what filling gaps needs, and its faults."""
+    width = window_width(recipe)
     start = F.col("at") - F.pmod("at", F.lit(width))
     value = {
         "sum": F.sum("value"),
@@ -36,10 +36,10 @@ def combined(once: DataFrame, recipe: Recipe) -> DataFrame:
     return once.groupBy(number).agg(value.alias("value"), F.count("at").alias("moments"), first, last, *_faults())
 
 
-def mended(windows: DataFrame, rows: DataFrame, recipe: Recipe, holds: str) -> DataFrame:
-    """`number`, `value` and `run`: gaps and duplicates are mended or refused as the recipe says.
+def fill_gaps(windows: DataFrame, rows: DataFrame, recipe: Recipe, holds: str) -> DataFrame:
+    """`number`, `value` and `run`: gaps and duplicates are handled, or raise an error, as the recipe says.
 
-    The records are looked at again only to name a bad one.
+    The records are read again only to name a bad one.
     """
     seen = windows.agg(
         F.sum("moments").alias("moments"),
@@ -50,25 +50,25 @@ def mended(windows: DataFrame, rows: DataFrame, recipe: Recipe, holds: str) -> D
         F.sum("bad").alias("bad"),
     ).collect()[0]
     _check(seen, rows, recipe, holds)
-    width = width_of(recipe)
+    width = window_width(recipe)
     if recipe.combine == "sum":
         windows = _whole(windows, slack(seen["first"], seen["last"], seen["moments"]), width)
     return _without_gaps(windows.select("number", "value"), width, recipe.gaps)
 
 
 def check_moments(once: DataFrame, rows: DataFrame, recipe: Recipe, holds: str) -> None:
-    """Refuses what `mended` would, where there are no windows."""
+    """Raise what `fill_gaps` would raise, where there are no windows."""
     seen = once.agg(F.count("at").alias("moments"), *_faults()).collect()[0]
     _check(seen, rows, recipe, holds)
 
 
-def one_run(column: str) -> Column:
-    """0 for every row, but not a plain 0: Spark would leave that out of a partitioning and then warn of none."""
+def single_run(column: str) -> Column:
+    """0 for every row, but not a literal 0: Spark would drop that from a partitioning and warn that there is none."""
     return F.pmod(column, F.lit(1))
 
 
 def _faults() -> list[Column]:
-    """Of a set of moments."""
+    """Aggregates of the faults in a set of moments."""
     twice = F.col("records") > 1
     return [
         F.count(F.when(twice, 1)).alias("twice"),
@@ -78,22 +78,22 @@ def _faults() -> list[Column]:
 
 
 def _check(seen: Row, rows: DataFrame, recipe: Recipe, holds: str) -> None:
-    """Refuses what the pure reader would."""
+    """Raise what the reader without Spark would raise."""
     if seen["bad"]:
-        raise _refused(rows.where(_wrong(holds)).orderBy("place").limit(1).collect()[0], holds)
+        raise _record_error(rows.where(_wrong(holds)).orderBy("place").limit(1).collect()[0], holds)
     if not seen["moments"]:
         raise InvalidLog("the log is empty. Give one with records.")
     if seen["twice"] and recipe.duplicates == "error":
         raise DuplicatedTime(_text(seen["first_twice"]), seen["twice"])
 
 
-def _refused(bad: Row, holds: str) -> InvalidLog:
+def _record_error(bad: Row, holds: str) -> InvalidLog:
     file = bad["place"]["file"]
     if bad["at"] is None:
-        return unreadable("time", bad["time_text"], file)
+        return unreadable_error("time", bad["time_text"], file)
     if bad["value"] is None:
-        return unreadable("value", bad["value_text"], file)
-    return bad_value(holds, bad["value"], _text(bad["at"]), f"a record in {file}")
+        return unreadable_error("value", bad["value_text"], file)
+    return bad_value_error(holds, bad["value"], _text(bad["at"]), f"a record in {file}")
 
 
 def _wrong(holds: str) -> Column:
@@ -106,7 +106,7 @@ def _possible(value: Column, holds: str) -> Column:
 
 
 def _whole(windows: DataFrame, allowed: float, width: int) -> DataFrame:
-    """Those that the log covers; the neighbours' numbers tell where it has gaps."""
+    """The windows that the log covers completely; the neighbours' numbers show its gaps."""
     number = F.col("number")
     after_gap = F.coalesce(number - F.lag("number").over(_in_order()) > 1, F.lit(True))
     before_gap = F.coalesce(F.lead("number").over(_in_order()) - number > 1, F.lit(True))
@@ -125,28 +125,28 @@ def _without_gaps(windows: DataFrame, width: int, gaps: str) -> DataFrame:
         F.max("number").alias("last"),
         jump.alias("jump"),
     ).collect()[0]
-    check_some(seen["windows"], width)
+    check_any_window(seen["windows"], width)
     if seen["jump"] and gaps == "error":
         empty = seen["last"] - seen["first"] + 1 - seen["windows"]
-        raise gap(seen["jump"]["before"], seen["jump"]["number"], empty, width)
+        raise gap_error(seen["jump"]["before"], seen["jump"]["number"], empty, width)
     if gaps == "hold":
-        return _held(windows, seen["first"], seen["last"])
+        return _hold_values(windows, seen["first"], seen["last"])
     run = F.sum(F.when(F.col("step") > 1, 1).otherwise(0)).over(_in_order())
     return stepped.select("number", "value", run.alias("run"))
 
 
-def _held(windows: DataFrame, first: int, last: int) -> DataFrame:
+def _hold_values(windows: DataFrame, first: int, last: int) -> DataFrame:
     numbers = windows.sparkSession.range(first, last + 1).withColumnRenamed("id", "number")
     filled = F.last("value", ignorenulls=True).over(_in_order())
     return numbers.join(windows, "number", "left").select(
-        "number", filled.alias("value"), one_run("number").alias("run")
+        "number", filled.alias("value"), single_run("number").alias("run")
     )
 
 
 def _in_order() -> WindowSpec:
-    """All windows in one partition: there are few of them, and neighbours must meet."""
-    return Window.partitionBy(one_run("number")).orderBy("number")
+    """All windows in one partition: there are few, and each needs its neighbours."""
+    return Window.partitionBy(single_run("number")).orderBy("number")
 
 
 def _text(at: int) -> str:
-    return text(np.int64(at).view("datetime64[us]"))
+    return format_time(np.int64(at).view("datetime64[us]"))

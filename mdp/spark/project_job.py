@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mdp
-from mdp.approximate.training import Progress as Round
 from mdp.errors import InvalidProjection
 from mdp.exact import DEFAULT_ERROR
-from mdp.exact import Progress as Sweep
-from mdp.learning.saving import load
+from mdp.learning.matrix_files import load_matrix
 from mdp.process import DEFAULT_GAMMA, DEFAULT_TAU
-from mdp.projecting import METHODS, Notice, Place
-from mdp.spark.session import session
+from mdp.progress import Notice, SweepProgress, TrainingProgress
+from mdp.projection import METHODS, CheckpointLocation
+from mdp.spark.session import get_session
 from migration import Workload
 from storage import Secret
 
@@ -31,18 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not os.environ.get(SECRET):
         raise InvalidProjection(f"tables are signed, and {SECRET} is not set. Set it to the secret of your jobs.")
     secret = Secret.of(os.environ[SECRET])
-    spark = session("elastic project", given.master)
+    spark = get_session("elastic project", given.master)
     try:
         table = mdp.project(
             Workload.from_json(Path(given.workload).read_text()),
-            load(given.matrix),
+            load_matrix(given.matrix),
             given.tau,
             given.gamma,
             method=given.method,
             error=given.error,
             relax=given.relax,
             spark=spark,
-            place=Place(given.store, given.name, secret),
+            checkpoint=CheckpointLocation(given.store, given.name, secret),
             resume=given.resume,
             report=_print,
         )
@@ -51,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"saved as {table.save(given.store, given.name, secret=secret)} in {given.store}: {dict(table.facts)}")
 
 
-def _print(report: Notice | Sweep | Round) -> None:
-    """A line for whatever is done: the log of a cluster is no terminal."""
+def _print(report: Notice | SweepProgress | TrainingProgress) -> None:
+    """Print a line per completed step, because the log of a cluster is no terminal."""
     if isinstance(report, Notice):
         print(report.text, flush=True)
-    elif isinstance(report, Round):
+    elif isinstance(report, TrainingProgress):
         print(f"round {report.round} of {report.rounds}, {report.seconds:.1f} s", flush=True)
     elif report.done == report.blocks:
         proven = "nothing proven yet" if report.error is None else f"error {report.error:.2%} before it"
@@ -64,17 +63,22 @@ def _print(report: Notice | Sweep | Round) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Projected migration costs as a value table, on Spark.")
-    parser.add_argument("--matrix", required=True, help="where the transition matrix was saved")
+    parser.add_argument("--matrix", required=True, help="location of the transition matrix")
     parser.add_argument("--workload", required=True, help="a file that Workload.to_json() wrote")
-    parser.add_argument("--store", required=True, help="where the table goes, and checkpoints on the way to it")
-    parser.add_argument("--name", required=True, help="the name of the table there")
+    parser.add_argument("--store", required=True, help="store URL of the table and its checkpoints")
+    parser.add_argument("--name", required=True, help="name of the table in the store")
     parser.add_argument("--tau", type=float, default=DEFAULT_TAU)
     parser.add_argument("--gamma", type=float, default=DEFAULT_GAMMA)
     parser.add_argument("--method", choices=METHODS, default="auto")
-    parser.add_argument("--error", type=float, default=DEFAULT_ERROR, help="of all state: what values may be off by")
+    parser.add_argument(
+        "--error",
+        type=float,
+        default=DEFAULT_ERROR,
+        help="error bound, as a fraction of total state",
+    )
     parser.add_argument("--relax", action="store_true", help="smallest feasible caps where nothing is balanced")
-    parser.add_argument("--resume", action="store_true", help="go on where the last one of this name was killed")
-    parser.add_argument("--master", help="a Spark master; without it, what spark-submit was told")
+    parser.add_argument("--resume", action="store_true", help="resume the projection of this name that was killed")
+    parser.add_argument("--master", help="Spark master; default: that of spark-submit")
     return parser
 
 

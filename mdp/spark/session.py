@@ -14,12 +14,12 @@ _LOCAL = {
 }
 
 
-def session(name: str, master: str | None = None) -> SparkSession:
-    """The session there is, or a new one at `master`; without one it is what `spark-submit` was told.
+def get_session(name: str, master: str | None = None) -> SparkSession:
+    """The active session, or a new one at `master`; without one `spark-submit` decides.
 
-    A local one is on loopback only, quiet, and shows no page.
+    A local session binds to loopback only, logs errors only, and has no UI.
     """
-    # Spark starts its Python processes by this name; without it they would be another Python than this one.
+    # Spark starts its Python processes with this interpreter; without it they may be another Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master is not None:

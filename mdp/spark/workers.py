@@ -8,17 +8,17 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from mdp.workers import ignored
+from mdp.progress import ignore_progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_TASKS_PER_CORE = 8  # so that cores which are done early find something left, and progress is seen
-_LOOK_SECONDS = 0.2
+_TASKS_PER_CORE = 8  # so that cores that finish early get more work, and progress is visible
+_POLL_SECONDS = 0.2
 
 
-class OnSpark:
-    """Hands items out as tasks of one Spark job a call.
+class SparkWorkers:
+    """Runs the items of a call as tasks of one Spark job.
 
     The function is broadcast: a Python worker of an executor reads it once, whatever it carries. A call that is
     interrupted cancels its job.
@@ -31,7 +31,7 @@ class OnSpark:
         self,
         function: Callable[[Item], Result],
         items: Sequence[Item],
-        on_done: Callable[[int], None] = ignored,
+        on_done: Callable[[int], None] = ignore_progress,
     ) -> list[Result]:
         if not items:
             return []
@@ -39,7 +39,7 @@ class OnSpark:
         carried = context.broadcast(function)
         done = context.accumulator(0)
 
-        def tell(item: Item) -> Result:
+        def run_item(item: Item) -> Result:
             result = carried.value(item)
             done.add(1)
             return result
@@ -47,7 +47,7 @@ class OnSpark:
         def run() -> list[Result]:
             context.setJobGroup(group, "projected migration costs", interruptOnCancel=True)
             slices = min(len(items), _TASKS_PER_CORE * context.defaultParallelism)
-            results: list[Result] = context.parallelize(items, slices).map(tell).collect()
+            results: list[Result] = context.parallelize(items, slices).map(run_item).collect()
             return results
 
         over = threading.Event()
@@ -56,7 +56,7 @@ class OnSpark:
                 future = thread.submit(run)
                 future.add_done_callback(lambda _: over.set())
                 try:
-                    while not over.wait(_LOOK_SECONDS):
+                    while not over.wait(_POLL_SECONDS):
                         on_done(done.value)
                 except BaseException:
                     context.cancelJobGroup(group)

@@ -1,1 +1,1 @@
-"""Value tables: projected costs in the store, as the planner loads them."""
+"""Value tables: projected costs in a store, which the planner loads."""

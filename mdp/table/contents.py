@@ -1,4 +1,4 @@
-"""What a table holds: exact values of all balanced partitions, or an additive value. Both kinds in `CONTENTS`."""
+"""The contents of a table: exact values of all balanced partitions, or an additive value; by kind in `CONTENTS`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
@@ -7,23 +7,22 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from mdp.approximate.lookahead import Lookahead
 from mdp.approximate.projection import AdditiveProjection
 from mdp.approximate.terms import terms_from_parts, terms_to_parts
-from mdp.exact.guide import Guide as EdgeGuide
+from mdp.array_store import Arrays
+from mdp.exact.guide import EdgeGuide, fit_additive_terms
 from mdp.exact.iteration import ExactProjection
-from mdp.exact.terms import additive_terms
 from mdp.exact.values import ExactValues
 from mdp.kernels.paths import Floats
 from mdp.lattice import Lattice
 from mdp.process import DecisionProcess
-from mdp.shelf import Arrays
-from migration.planning.values import AdditiveTerms, Guide
+from migration.planning.values import AdditiveTerms, SearchGuide
 
 Facts = Mapping[str, Any]
 Value = TypeVar("Value")
 
-DRIFTED_CANDIDATES = 60  # targets looked at where no proof holds: more have changed no plan in simulation
+DRIFTED_CANDIDATES = 60  # targets scored where no proof holds: more changed no plan in simulation
 
 
-class Contents(Protocol):
+class TableContents(Protocol):
     """Values of partitions for one decision process."""
 
     kind: ClassVar[str]
@@ -35,24 +34,24 @@ class Contents(Protocol):
 
     def value(self, boundaries: Sequence[int]) -> float: ...
 
-    def guide(self, nodes: int, *, drifted: bool) -> Guide:
-        """For the planner. What was proven holds for the workload of the projection, not for one that drifted."""
+    def guide(self, nodes: int, *, drifted: bool) -> SearchGuide:
+        """The planner's guide. Proofs hold for the workload of the projection, not for one that has drifted."""
         ...
 
 
-class ByNodes(Mapping[int, Value], Generic[Value]):
-    """Something for every node count, made when it is first asked for."""
+class LazyByNodes(Mapping[int, Value], Generic[Value]):
+    """A value per node count, made on first use."""
 
-    def __init__(self, nodes: Sequence[int], made: Callable[[int], Value]) -> None:
+    def __init__(self, nodes: Sequence[int], make: Callable[[int], Value]) -> None:
         self._nodes = tuple(nodes)
-        self._made = made
+        self._make = make
         self._known: dict[int, Value] = {}
 
     def __getitem__(self, nodes: int) -> Value:
         if nodes not in self._nodes:
             raise KeyError(nodes)
         if nodes not in self._known:
-            self._known[nodes] = self._made(nodes)
+            self._known[nodes] = self._make(nodes)
         return self._known[nodes]
 
     def __iter__(self) -> Iterator[int]:
@@ -63,7 +62,7 @@ class ByNodes(Mapping[int, Value], Generic[Value]):
 
 
 class ExactContents:
-    """C of every balanced partition; of the planner's look-ups only the node counts it asks about are loaded."""
+    """C of every balanced partition; only the node counts that the planner uses are loaded."""
 
     kind: ClassVar[str] = "exact"
 
@@ -85,11 +84,11 @@ class ExactContents:
     def of(cls, projection: ExactProjection) -> Self:
         process, values = projection.process, projection.values
         lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
-        fits = {nodes: additive_terms(lattice, values[nodes]) for nodes, lattice in lattices.items()}
+        fits = {nodes: fit_additive_terms(lattice, values[nodes]) for nodes, lattice in lattices.items()}
         return cls(
             process,
             values,
-            {nodes: EdgeGuide.fitted(lattice, values[nodes]) for nodes, lattice in lattices.items()},
+            {nodes: EdgeGuide.fit(lattice, values[nodes]) for nodes, lattice in lattices.items()},
             {nodes: terms for nodes, (terms, _) in fits.items()},
             {nodes: above for nodes, (_, above) in fits.items()},
         )
@@ -99,9 +98,9 @@ class ExactContents:
         nodes = process.nodes
         return cls(
             process,
-            ByNodes(nodes, lambda n: arrays[f"values-{n}"]),
-            ByNodes(nodes, lambda n: EdgeGuide(arrays[f"term-{n}"], arrays[f"above-{n}"])),
-            ByNodes(nodes, lambda n: terms_from_parts(n, arrays, facts)),
+            LazyByNodes(nodes, lambda n: arrays[f"values-{n}"]),
+            LazyByNodes(nodes, lambda n: EdgeGuide(arrays[f"term-{n}"], arrays[f"above-{n}"])),
+            LazyByNodes(nodes, lambda n: terms_from_parts(n, arrays, facts)),
             {n: facts["above"][str(n)] for n in nodes},
         )
 
@@ -115,10 +114,10 @@ class ExactContents:
     def value(self, boundaries: Sequence[int]) -> float:
         return self._exact.value(boundaries)
 
-    def guide(self, nodes: int, *, drifted: bool) -> Guide:
+    def guide(self, nodes: int, *, drifted: bool) -> SearchGuide:
         if drifted:
-            return Guide(self._terms[nodes], inf, lazy=True, most_candidates=DRIFTED_CANDIDATES)
-        return Guide(self._terms[nodes], self._above[nodes], lazy=True)
+            return SearchGuide(self._terms[nodes], inf, lazy=True, most_candidates=DRIFTED_CANDIDATES)
+        return SearchGuide(self._terms[nodes], self._above[nodes], lazy=True)
 
 
 class AdditiveContents:
@@ -140,8 +139,8 @@ class AdditiveContents:
     def value(self, boundaries: Sequence[int]) -> float:
         return self._lookahead.value(boundaries)
 
-    def guide(self, nodes: int, *, drifted: bool) -> Guide:  # noqa: ARG002 - nothing was proven in the first place
+    def guide(self, nodes: int, *, drifted: bool) -> SearchGuide:  # noqa: ARG002 - nothing was proven in the first place
         return self._lookahead.guide(nodes)
 
 
-CONTENTS: Mapping[str, type[Contents]] = {kind.kind: kind for kind in (ExactContents, AdditiveContents)}
+CONTENTS: Mapping[str, type[TableContents]] = {kind.kind: kind for kind in (ExactContents, AdditiveContents)}

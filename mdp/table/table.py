@@ -1,36 +1,39 @@
-"""The value table: what `project` leaves, and what the planner plans with."""
+"""The value table: the result of `project`, which the planner takes as its value function."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
+
 import storage
 from mdp.errors import InvalidTable
+from mdp.kernels.paths import Floats
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
-from mdp.table.contents import CONTENTS, Contents
-from mdp.table.drift import MOST_DRIFT, drift
+from mdp.table.contents import CONTENTS, TableContents
 from migration import Assignment, Workload
 from migration.errors import ValueDoesNotFit
-from migration.planning.values import AdditiveTerms, Guide, ValueFunction
+from migration.planning.values import AdditiveTerms, SearchGuide, ValueFunction
 from storage import Secret, Store
 from storage.codec import StoredParts, pack
 from storage.errors import ObjectMissing
 
 FORMAT = "value-table-1"
+MOST_DRIFT = 0.1  # a tenth of work or state on other tasks than then: noise of measuring is below, a new day above
 
 
 @dataclass(frozen=True, eq=False)
 class ValueTable:
     """Projected costs of one decision process; `strategy="mtm"` of `migration.plan` takes it as `value`.
 
-    `facts` tell how it was made: proven error or measured quality, partitions, seconds. A workload may drift from that
-    of the projection by up to `most_drift` (see `mdp.table.drift`); where it has drifted further, or the planner asks
-    with another tau or for a node count that the matrix does not know, the table says that it does not fit.
+    `facts` describe the projection: proven error or measured quality, partitions, seconds. A workload may drift from
+    that of the projection by up to `most_drift` (see `measure_drift`); beyond, or for another tau or a node count that
+    the matrix does not contain, `fit_to` raises `ValueDoesNotFit`.
     """
 
     process: DecisionProcess
-    contents: Contents
+    contents: TableContents
     facts: Mapping[str, Any] = field(default_factory=dict)
     most_drift: float = MOST_DRIFT
 
@@ -46,14 +49,14 @@ class ValueTable:
         """The projected cost of an assignment, or of the boundaries of one, in the unit of the projection's states."""
         return self.contents.value(partition.boundaries if isinstance(partition, Assignment) else partition)
 
-    def guide(self, nodes: int) -> Guide:
+    def guide(self, nodes: int) -> SearchGuide:
         return self.contents.guide(nodes, drifted=False)
 
     def drift(self, workload: Workload) -> float:
-        return drift(self.process.workload, workload)
+        return measure_drift(self.process.workload, workload)
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
-        """The table in the unit of that workload's states; `ValueDoesNotFit` if it says nothing about it."""
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:
+        """The table in the unit of that workload's states; raises `ValueDoesNotFit` if it does not cover it."""
         then = self.process
         if workload.tasks != then.tasks:
             raise ValueDoesNotFit(
@@ -73,10 +76,10 @@ class ValueTable:
                 drift=found,
             )
         factor = workload.total_state / then.workload.total_state if then.workload.total_state else 1.0
-        return _Fitted(self.contents, self.gamma, factor, drifted=found > 0)
+        return _ScaledValues(self.contents, self.gamma, factor, drifted=found > 0)
 
     def save(self, url: str, name: str, *, secret: Secret, **settings: Any) -> str:
-        """Sign it and put it into the store; its key there."""
+        """Sign the table and write it to the store; returns its key."""
         arrays, facts = self.contents.to_parts()
         process = self.process
         meta: dict[str, Any] = {
@@ -92,21 +95,21 @@ class ValueTable:
         }
         parts = {"work": process.workload.work, "state": process.workload.state, **arrays}
         key = _key(name)
-        with_store = storage.open(url, **settings)
+        store = storage.open(url, **settings)
         try:
-            with_store.put(key, pack(parts, key=key, secret=secret, meta=meta))
+            store.put(key, pack(parts, key=key, secret=secret, meta=meta))
         finally:
-            with_store.close()
+            store.close()
         return key
 
     @classmethod
     def load(cls, url: str, name: str, *, secret: Secret, **settings: Any) -> Self:
-        """From the store. Only what describes it is read now; values of a node count when they are first needed."""
+        """Load a table from a store: the description now, values of a node count on first use."""
         return cls.read(storage.open(url, **settings), name, secret=secret)
 
     @classmethod
     def read(cls, store: Store, name: str, *, secret: Secret) -> Self:
-        """The same from a store that is open, and has to stay so."""
+        """The same from an open store, which must stay open."""
         try:
             parts = StoredParts(store, _key(name), secret)
         except ObjectMissing as missing:
@@ -115,9 +118,7 @@ class ValueTable:
             ) from missing
         meta = parts.meta
         if meta.get("format") != FORMAT or meta.get("kind") not in CONTENTS:
-            raise InvalidTable(
-                f"{name!r} is of format {meta.get('format')!r}, and {FORMAT!r} is read here. Project it again."
-            )
+            raise InvalidTable(f"{name!r} has format {meta.get('format')!r}, expected {FORMAT!r}. Project it again.")
         process = DecisionProcess(
             Workload(parts["work"], parts["state"]),
             TransitionMatrix.from_dict(meta["matrix"]),
@@ -130,21 +131,21 @@ class ValueTable:
 
 
 @dataclass(frozen=True)
-class _Fitted:
-    """The contents of a table times the growth of all state since it was made."""
+class _ScaledValues:
+    """The contents of a table, scaled by the growth of all state since the projection."""
 
-    contents: Contents
+    contents: TableContents
     gamma: float
     factor: float
     drifted: bool
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:  # noqa: ARG002 - it is
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> ValueFunction:  # noqa: ARG002 - it is
         return self
 
     def value(self, boundaries: Sequence[int]) -> float:
         return self.factor * self.contents.value(boundaries)
 
-    def guide(self, nodes: int) -> Guide:
+    def guide(self, nodes: int) -> SearchGuide:
         guide = self.contents.guide(nodes, drifted=self.drifted)
         if self.factor == 1.0:
             return guide
@@ -156,3 +157,21 @@ class _Fitted:
 
 def _key(name: str) -> str:
     return f"tables/{name}.table"
+
+
+def measure_drift(then: Workload, now: Workload) -> float:
+    """The share of all work, or of all state, that has moved to other tasks: the larger of the two, 0 to 1.
+
+    Half the sum over tasks of |share then - share now| (total variation). Uniform growth is no drift:
+    balance and cost depend on shares only.
+    """
+    return max(_moved_share(then.work, now.work), _moved_share(then.state, now.state))
+
+
+def _moved_share(then: Floats, now: Floats) -> float:
+    return float(np.abs(_shares(then) - _shares(now)).sum()) / 2
+
+
+def _shares(weights: Floats) -> Floats:
+    total = weights.sum()
+    return weights / total if total else np.full(len(weights), 1 / len(weights))

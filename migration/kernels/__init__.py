@@ -1,7 +1,7 @@
 """The planners' inner loops: compiled where numba is installed, plain NumPy where it is not.
 
-Chosen once, at import. `ELASTIC_KERNEL=numpy` asks for the NumPy version although numba is there.
-Both take prefix sums and boundaries and know nothing of nodes; both give identical results.
+Chosen once, at import. `ELASTIC_KERNEL=numpy` selects the NumPy version even if numba is installed.
+Both work on prefix sums and boundaries, not on nodes, and give identical results.
 """
 
 import logging
@@ -39,7 +39,7 @@ undominated = _chosen.undominated
 
 
 def kernel_info() -> KernelInfo:
-    """What `elastic --version` prints."""
+    """The kernels of this process; `elastic --version` prints them."""
     stats = getattr(partition, "stats", None)
     return KernelInfo(_chosen.NAME, getattr(stats, "cache_path", "") or "")
 

@@ -1,6 +1,6 @@
 """Kernels written once in the subset of Python that both the interpreter and the compiler run.
 
-All of them speak of prefix sums and boundaries only. `gain` is a prefix sum over tasks of the state that would
+All of them work on prefix sums and boundaries only. `gain` is a prefix sum over tasks of the state that would
 stay if the task stays; `old` and `new` are rising boundaries without empty intervals. The state of the dynamic
 program is (k, x, u): k intervals cover [0, x), and u = 1 if the old interval that straddles x has already kept
 its owner. `free[k, x]` and `kept[k, x]` are the best gains with u = 0 and u = 1. Overlaps of two interval

@@ -1,10 +1,10 @@
-"""The values everything else speaks of: assignments, workloads, moves and plans. Immutable, pure."""
+"""The values of planning: assignments, workloads, moves and plans. Immutable, pure."""
 
 from migration.model.assignment import Assignment
-from migration.model.moves import Move, moves_between
+from migration.model.moves import Move, compute_moves
 from migration.model.ownership import Ownership, Run
 from migration.model.plan import NodeLoad, Plan
-from migration.model.scattered import ScatteredAssignment, after_moves, ownership_from_dict
+from migration.model.scattered import ScatteredAssignment, apply_moves, ownership_from_dict
 from migration.model.workload import Workload
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "Run",
     "ScatteredAssignment",
     "Workload",
-    "after_moves",
-    "moves_between",
+    "apply_moves",
+    "compute_moves",
     "ownership_from_dict",
 ]

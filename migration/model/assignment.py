@@ -1,4 +1,4 @@
-"""The assignment of interval routing: every node owns one contiguous interval of tasks."""
+"""Assignments for interval routing: every node owns one contiguous interval of tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from operator import index, sub
 from typing import Any, ClassVar, Self
 
 from migration.errors import InvalidAssignment
-from migration.model.documents import parsed
-from migration.model.ownership import Ownership, Run, checked_names, covering, runs_from_dict
+from migration.model.documents import parse_json
+from migration.model.ownership import Ownership, Run, check_names, read_runs
 from migration.model.workload import Workload
 
 
@@ -26,7 +26,7 @@ class Assignment(Ownership):
     boundaries: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        nodes = checked_names(self.nodes)
+        nodes = check_names(self.nodes)
         try:
             boundaries = tuple(map(index, self.boundaries))
         except TypeError as cause:
@@ -42,33 +42,12 @@ class Assignment(Ownership):
         object.__setattr__(self, "boundaries", boundaries)
 
     @classmethod
-    def of(cls, intervals: Mapping[str, tuple[int, int]]) -> Self:
-        """From an interval [start, stop) per node; the number of tasks is the largest stop.
-
-        Idle nodes (start == stop) keep their place among the others.
-        """
-        tasks = max((stop for _, stop in intervals.values()), default=0)
-        runs = [Run(start, stop, node) for node, (start, stop) in intervals.items()]
-        covering(tasks, runs)
-        ordered = sorted(runs, key=lambda run: (run.start, run.stop))
-        return cls(tuple(run.node for run in ordered), (*(run.start for run in ordered), tasks))
-
-    @classmethod
-    def of_lengths(cls, lengths: Sequence[int], nodes: Sequence[str] | None = None) -> Self:
-        """From the number of tasks of every node, left to right, as the papers write partitions."""
-        boundaries = [0]
-        for length in lengths:
-            boundaries.append(boundaries[-1] + _own_number(length))
-        names = nodes if nodes is not None else [f"node-{number}" for number in range(1, len(lengths) + 1)]
-        return cls(tuple(names), tuple(boundaries))
-
-    @classmethod
     def even(cls, tasks: int, nodes: int | Sequence[str]) -> Self:
         """Interval lengths that differ by at most one; a count makes nodes named node-1, node-2, ..."""
         if hasattr(nodes, "__index__"):
             nodes = [f"node-{number}" for number in range(1, index(nodes) + 1)]
-        names = checked_names(nodes)
-        count = _own_number(tasks)
+        names = check_names(nodes)
+        count = _to_int(tasks)
         return cls(names, tuple(count * number // len(names) for number in range(len(names) + 1)))
 
     @property
@@ -79,14 +58,6 @@ class Assignment(Ownership):
     def lengths(self) -> tuple[int, ...]:
         """The number of tasks of every node."""
         return tuple(map(sub, self.boundaries[1:], self.boundaries))
-
-    def interval(self, node: str) -> tuple[int, int]:
-        """The interval [start, stop) of one node."""
-        try:
-            position = self.nodes.index(node)
-        except ValueError:
-            raise InvalidAssignment(f"node {node!r} is not in this assignment.") from None
-        return self.boundaries[position], self.boundaries[position + 1]
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -106,7 +77,7 @@ class Assignment(Ownership):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        tasks, nodes = runs_from_dict(document)
+        tasks, nodes = read_runs(document)
         boundaries = [0]
         for name, runs in nodes:
             if len(runs) > 1:
@@ -126,9 +97,9 @@ class Assignment(Ownership):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls.from_dict(parsed(text, InvalidAssignment))
+        return cls.from_dict(parse_json(text, InvalidAssignment))
 
 
-def _own_number(value: int) -> int:
-    """NumPy's whole numbers as Python's, whose sums do not overflow; the invariant refuses what is none."""
+def _to_int(value: int) -> int:
+    """NumPy's integers as Python's, whose sums do not overflow; other values are left to the invariant's check."""
     return index(value) if hasattr(value, "__index__") else value

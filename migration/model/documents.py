@@ -1,4 +1,4 @@
-"""JSON at the door: text that is no JSON is refused like any other wrong input."""
+"""Parse JSON documents; invalid JSON raises the same error as any other invalid input."""
 
 import json
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from migration.errors import InvalidInput
 
 
-def parsed(text: str, refusal: type[InvalidInput]) -> Any:
-    """The document in `text`, or `refusal`."""
+def parse_json(text: str, error: type[InvalidInput]) -> Any:
+    """Parse `text`; raise `error` if it is no JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as cause:
-        raise refusal(f"not JSON: {cause}. Write documents with to_json().") from cause
+        raise error(f"not JSON: {cause}. Write documents with to_json().") from cause

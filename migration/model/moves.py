@@ -1,4 +1,4 @@
-"""Moves: the difference between two ownerships, task by task."""
+"""Moves: the difference between two assignments, task by task."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from migration.model.workload import Workload
 
 
 class Move(NamedTuple):
-    """The state of one task travels from one node to another."""
+    """The state of one task moves from one node to another."""
 
     task: int
     source: str
@@ -27,8 +27,8 @@ class Move(NamedTuple):
 _make_move = cast("Callable[[tuple[int, str, str, float]], Move]", partial(tuple.__new__, Move))
 
 
-def moves_between(current: Ownership, target: Ownership, workload: Workload) -> tuple[Move, ...]:
-    """Every task whose owner changes, in task order. O(m)."""
+def compute_moves(current: Ownership, target: Ownership, workload: Workload) -> tuple[Move, ...]:
+    """List every task whose owner changes, in task order. O(m)."""
     if current.tasks != target.tasks or current.tasks != workload.tasks:
         raise InvalidAssignment(
             f"{current.tasks} tasks now, {target.tasks} in the target, {workload.tasks} in the workload. "

@@ -1,4 +1,4 @@
-"""Who owns which task: what contiguous and scattered assignments have in common."""
+"""Which node owns which task: the base of contiguous and scattered assignments."""
 
 import json
 from abc import ABC, abstractmethod
@@ -24,17 +24,16 @@ class Run(NamedTuple):
 class Ownership(ABC):
     """Every task 0..m-1 has exactly one owner; a node may own nothing (it is then idle).
 
-    Whatever a strategy proposes is compared through `runs`, so contiguous and scattered answers are
-    measured on the same footing.
+    Plans compare assignments by their `runs`, so contiguous and scattered ones are measured alike.
     """
 
-    kind: ClassVar[str]  # how documents tell contiguous from scattered
+    kind: ClassVar[str]  # tells contiguous from scattered in documents
     nodes: tuple[str, ...]
 
     @property
     @abstractmethod
     def tasks(self) -> int:
-        """How many tasks there are, m."""
+        """The number of tasks, m."""
 
     @cached_property
     @abstractmethod
@@ -45,13 +44,6 @@ class Ownership(ABC):
     def owners(self) -> tuple[str, ...]:
         """The owner of every task."""
         return tuple(chain.from_iterable(repeat(run.node, run.stop - run.start) for run in self.runs))
-
-    def owner(self, task: int) -> str:
-        """The owner of one task."""
-        for run in self.runs:
-            if run.start <= task < run.stop:
-                return run.node
-        raise InvalidAssignment(f"task {task} does not exist. Tasks are 0 to {self.tasks - 1}.")
 
     def tasks_of(self, node: str) -> list[int]:
         """The tasks of one node, ascending."""
@@ -77,8 +69,8 @@ class Ownership(ABC):
         return json.dumps(self.to_dict())
 
 
-def checked_names(nodes: Sequence[str]) -> tuple[str, ...]:
-    """Node names as a tuple, refused unless they are distinct, non-empty strings."""
+def check_names(nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return node names as a tuple; raise unless they are distinct, non-empty strings."""
     names = tuple(nodes)
     if not (set(map(type, names)) <= {str} and all(names)):
         wrong = next(name for name in names if type(name) is not str or not name)
@@ -91,8 +83,8 @@ def checked_names(nodes: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def runs_from_dict(document: Mapping[str, Any]) -> tuple[int, list[tuple[str, list[tuple[int, int]]]]]:
-    """The number of tasks and every node's runs, from what `to_dict` wrote."""
+def read_runs(document: Mapping[str, Any]) -> tuple[int, list[tuple[str, list[tuple[int, int]]]]]:
+    """Read the number of tasks and every node's runs from what `to_dict` wrote."""
     try:
         tasks = int(document["tasks"])
         nodes = [
@@ -105,8 +97,8 @@ def runs_from_dict(document: Mapping[str, Any]) -> tuple[int, list[tuple[str, li
     return tasks, nodes
 
 
-def covering(tasks: int, runs: Iterable[Run]) -> list[Run]:
-    """The runs in task order, refused unless they cover tasks 0..tasks-1 exactly once."""
+def check_coverage(tasks: int, runs: Iterable[Run]) -> list[Run]:
+    """Return the runs in task order; raise unless they cover tasks 0..tasks-1 exactly once."""
     ordered = sorted(run for run in runs if run.start != run.stop)
     reached, last = 0, "the first task"
     for run in ordered:

@@ -1,4 +1,4 @@
-"""A plan: what moves where, what it costs, how balanced the result is, and why it looks as it does."""
+"""A plan: which tasks move where, what that costs, how balanced the result is, and why it was chosen."""
 
 import json
 import math
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from migration.errors import InvalidInput, InvalidPlan
-from migration.model.documents import parsed
-from migration.model.moves import Move, moves_between
+from migration.model.documents import parse_json
+from migration.model.moves import Move, compute_moves
 from migration.model.ownership import Ownership
 from migration.model.rendering import render_plan
-from migration.model.scattered import after_moves, ownership_from_dict
+from migration.model.scattered import apply_moves, ownership_from_dict
 from migration.model.workload import Workload
 
 # Loads are sums of floats, so a load is compared with the cap up to this share of the cap.
@@ -27,12 +27,12 @@ class NodeLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole decision, as the command line, the log, the page and the tests see it.
+    """The whole decision; the command line, the log, the page and the tests read the same object.
 
-    `cost` is the state that travels, `cap` the most work a node may carry (`relaxed` if that is above what
-    `tau` asked for, with `reason` saying why), `loads` the work of `target.nodes` in their order and
-    `future_cost` the discounted cost a value function foresees after this plan (None without one). `note` is what the
-    caller adds about the question, such as an assumption about the workload.
+    `cost` is the state that moves, `cap` the most work a node may carry (`relaxed` if it is above what `tau` allows,
+    with the `reason`), `loads` the work of `target.nodes` in their order, and `future_cost` the discounted cost that a
+    value function expects after this plan (None without one). `note` is for the caller, such as an assumption about
+    the workload.
     """
 
     strategy: str
@@ -51,8 +51,8 @@ class Plan:
 
     @classmethod
     def between(cls, current: Ownership, target: Ownership, workload: Workload, **decision: Any) -> Self:
-        """Measure a proposed target: the same arithmetic for every strategy."""
-        moves = moves_between(current, target, workload)
+        """Make the plan from `current` to `target`, with the same arithmetic for every strategy."""
+        moves = compute_moves(current, target, workload)
         return cls(
             current=current,
             target=target,
@@ -114,7 +114,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote; a plan whose parts contradict each other is refused."""
+        """Read what `to_dict` wrote; raise `InvalidPlan` if its parts contradict each other."""
         try:
             future = document["future_cost"]
             plan = cls(
@@ -147,11 +147,11 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls.from_dict(parsed(text, InvalidPlan))
+        return cls.from_dict(parse_json(text, InvalidPlan))
 
     def _refuse_contradictions(self) -> None:
         everyone = (*self.target.nodes, *self.leaving)
-        if after_moves(self.current, self.moves, everyone).owners != self.target.owners:
+        if apply_moves(self.current, self.moves, everyone).owners != self.target.owners:
             raise InvalidPlan("its moves do not lead from current to target. Plan again instead of editing plans.")
         if not math.isclose(self.cost, math.fsum(move.size for move in self.moves), rel_tol=RELATIVE_EPSILON):
             raise InvalidPlan(f"its cost {self.cost:g} is not the size of its moves. Plan again.")

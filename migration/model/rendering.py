@@ -1,4 +1,4 @@
-"""A plan as text that a person likes to read: two lines of summary, a strip of tasks, a row per node."""
+"""Format a plan as text: a summary, a strip of tasks, a row per node."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""An assignment without intervals: what consistent hashing proposes, and what a half-done migration looks like."""
+"""Assignments without intervals: the result of consistent hashing, or of a cancelled migration."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from migration.errors import InvalidAssignment
 from migration.model.assignment import Assignment
 from migration.model.moves import Move
-from migration.model.ownership import Ownership, Run, checked_names, covering, runs_from_dict
+from migration.model.ownership import Ownership, Run, check_coverage, check_names, read_runs
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ScatteredAssignment(Ownership):
     owner_indices: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        nodes = checked_names(self.nodes)
+        nodes = check_names(self.nodes)
         if not self.owner_indices:
             raise InvalidAssignment("an assignment needs at least one task.")
         if min(self.owner_indices) < 0 or max(self.owner_indices) >= len(nodes):
@@ -30,7 +30,7 @@ class ScatteredAssignment(Ownership):
         object.__setattr__(self, "owner_indices", tuple(self.owner_indices))
 
     @classmethod
-    def of_owners(cls, owners: Sequence[str], nodes: Sequence[str]) -> Self:
+    def from_owners(cls, owners: Sequence[str], nodes: Sequence[str]) -> Self:
         """From the owner of every task; `nodes` may name idle nodes too."""
         index = {node: position for position, node in enumerate(nodes)}
         try:
@@ -40,10 +40,10 @@ class ScatteredAssignment(Ownership):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        tasks, nodes = runs_from_dict(document)
-        ordered = covering(tasks, (Run(start, stop, name) for name, runs in nodes for start, stop in runs))
+        tasks, nodes = read_runs(document)
+        ordered = check_coverage(tasks, (Run(start, stop, name) for name, runs in nodes for start, stop in runs))
         owners = [run.node for run in ordered for _ in range(run.start, run.stop)]
-        return cls.of_owners(owners, [name for name, _ in nodes])
+        return cls.from_owners(owners, [name for name, _ in nodes])
 
     @property
     def tasks(self) -> int:
@@ -60,7 +60,7 @@ class ScatteredAssignment(Ownership):
 
 
 def ownership_from_dict(document: Mapping[str, Any]) -> Assignment | ScatteredAssignment:
-    """Whatever `to_dict` wrote, contiguous or scattered."""
+    """Read what `to_dict` wrote, contiguous or scattered."""
     readers = {reader.kind: reader for reader in (Assignment, ScatteredAssignment)}
     kind = document.get("kind") if isinstance(document, Mapping) else None
     if kind not in readers:
@@ -68,8 +68,8 @@ def ownership_from_dict(document: Mapping[str, Any]) -> Assignment | ScatteredAs
     return readers[kind].from_dict(document)
 
 
-def after_moves(ownership: Ownership, moves: Iterable[Move], nodes: Sequence[str]) -> ScatteredAssignment:
-    """Who owns what when `moves` are done and `nodes` are the nodes; refused if a source does not own its task."""
+def apply_moves(ownership: Ownership, moves: Iterable[Move], nodes: Sequence[str]) -> ScatteredAssignment:
+    """Apply `moves` to an assignment; raise if a source does not own its task. `nodes` are the nodes afterwards."""
     owners = list(ownership.owners)
     for move in moves:
         if owners[move.task] != move.source:
@@ -78,4 +78,4 @@ def after_moves(ownership: Ownership, moves: Iterable[Move], nodes: Sequence[str
                 "Apply moves in order."
             )
         owners[move.task] = move.target
-    return ScatteredAssignment.of_owners(owners, nodes)
+    return ScatteredAssignment.from_owners(owners, nodes)

@@ -1,4 +1,4 @@
-"""What every task weighs: the work it causes and the state it carries."""
+"""Workloads: the work and the state size of every task."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migration.errors import InvalidWorkload
-from migration.model.documents import parsed
+from migration.model.documents import parse_json
 
 Floats = NDArray[np.float64]
 
@@ -29,9 +29,9 @@ class Workload:
     state_prefix: Floats = field(init=False, repr=False)
 
     def __init__(self, work: Iterable[float], state: Iterable[float] | None = None) -> None:
-        """State sizes default to the work, as for counters that grow with the records they count."""
-        weights = _checked("work", work)
-        sizes = weights if state is None else _checked("state", state)
+        """State sizes default to the work, as for counters whose state grows with their records."""
+        weights = _check_values("work", work)
+        sizes = weights if state is None else _check_values("state", state)
         if len(weights) != len(sizes):
             raise InvalidWorkload(
                 f"work has {len(weights)} tasks and state has {len(sizes)}. Give both one value for every task."
@@ -42,12 +42,12 @@ class Workload:
                 np.cumsum(values, out=prefix[1:])
             if not np.isfinite(prefix[-1]):
                 raise InvalidWorkload(f"the sum of {name} overflows. Use a larger unit.")
-            object.__setattr__(self, name, _frozen(values))
-            object.__setattr__(self, f"{name}_prefix", _frozen(prefix))
+            object.__setattr__(self, name, _freeze(values))
+            object.__setattr__(self, f"{name}_prefix", _freeze(prefix))
 
     @classmethod
     def uniform(cls, tasks: int, work: float = 1.0, state: float = 1.0) -> Self:
-        """Every task alike."""
+        """All tasks with the same work and state."""
         return cls(np.full(tasks, work), np.full(tasks, state))
 
     @property
@@ -94,10 +94,10 @@ class Workload:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls.from_dict(parsed(text, InvalidWorkload))
+        return cls.from_dict(parse_json(text, InvalidWorkload))
 
 
-def _checked(name: str, values: Iterable[float]) -> Floats:
+def _check_values(name: str, values: Iterable[float]) -> Floats:
     try:
         if not isinstance(values, np.ndarray):
             values = list(values)
@@ -113,6 +113,6 @@ def _checked(name: str, values: Iterable[float]) -> Floats:
     return array
 
 
-def _frozen(array: Floats) -> Floats:
+def _freeze(array: Floats) -> Floats:
     array.setflags(write=False)
     return array

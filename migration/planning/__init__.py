@@ -1,9 +1,9 @@
-"""From a question about nodes to a plan: one strategy a file, one front door."""
+"""Plan a migration: `plan` for one step, `plan_sequence` for several; one strategy per file."""
 
-from migration.planning.front_door import DEFAULT_TAU, plan
+from migration.planning.plan import DEFAULT_TAU, plan
 from migration.planning.sequence import plan_sequence
 from migration.planning.strategies import STRATEGIES, Proposal
-from migration.planning.values import AdditiveTerms, AdditiveValue, ValueFunction
+from migration.planning.values import AdditiveTerms, AdditiveValue, SearchGuide, ValueFunction
 
 __all__ = [
     "DEFAULT_TAU",
@@ -11,6 +11,7 @@ __all__ = [
     "AdditiveTerms",
     "AdditiveValue",
     "Proposal",
+    "SearchGuide",
     "ValueFunction",
     "plan",
     "plan_sequence",

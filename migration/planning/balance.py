@@ -1,4 +1,4 @@
-"""The load balancing requirement (paper 003, Definition 3.1): caps, windows, and what to do when nothing fits."""
+"""The load balancing requirement (paper 003, Definition 3.1): caps, windows, and the error for infeasible problems."""
 
 import numpy as np
 
@@ -28,15 +28,15 @@ def smallest_cap(workload: Workload, nodes: int) -> float:
     mean, heaviest = workload.total_work / nodes, float(workload.work.max())
     low, high = max(mean, heaviest), mean + heaviest
     while low < (middle := (low + high) / 2) < high:
-        if _heaviest_of_greedy(work, nodes, middle) is None:
+        if _fill_greedily(work, nodes, middle) is None:
             low = middle
         else:
             high = middle
-    candidates = (_heaviest_of_greedy(work, nodes, cap) for cap in (low, high, high * (1 + RELATIVE_EPSILON)))
+    candidates = (_fill_greedily(work, nodes, cap) for cap in (low, high, high * (1 + RELATIVE_EPSILON)))
     return next(fitting for fitting in candidates if fitting is not None)
 
 
-def _heaviest_of_greedy(work: Floats, nodes: int, cap: float) -> float | None:
+def _fill_greedily(work: Floats, nodes: int, cap: float) -> float | None:
     """Fill node after node up to the cap: the heaviest interval, or None if tasks are left over."""
     position, heaviest = 0, 0.0
     for _ in range(nodes):
@@ -48,17 +48,17 @@ def _heaviest_of_greedy(work: Floats, nodes: int, cap: float) -> float | None:
     return None
 
 
-def _feasible(workload: Workload, nodes: int, tau: float) -> bool:
+def _is_feasible(workload: Workload, nodes: int, tau: float) -> bool:
     allowed = cap(workload, nodes, tau) * (1 + RELATIVE_EPSILON)
-    return _heaviest_of_greedy(workload.work_prefix, nodes, allowed) is not None
+    return _fill_greedily(workload.work_prefix, nodes, allowed) is not None
 
 
-def infeasible(workload: Workload, nodes: int, tau: float) -> Infeasible:
-    """The error that names the cause, the smallest tau that would do, and the most nodes that would do at this tau."""
+def infeasible_error(workload: Workload, nodes: int, tau: float) -> Infeasible:
+    """Build the error with the cause, the smallest feasible tau, and the most nodes that are feasible at this tau."""
     asked = cap(workload, nodes, tau)
     heaviest = int(np.argmax(workload.work))
     alone = float(workload.work[heaviest]) > asked * (1 + RELATIVE_EPSILON)
-    fewer = (count for count in range(nodes - 1, 0, -1) if _feasible(workload, count, tau))
+    fewer = (count for count in range(nodes - 1, 0, -1) if _is_feasible(workload, count, tau))
     return Infeasible(
         tasks=workload.tasks,
         nodes=nodes,

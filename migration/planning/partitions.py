@@ -1,4 +1,4 @@
-"""All balanced partitions: how many there are, and every one of them."""
+"""Count and enumerate balanced partitions."""
 
 from itertools import accumulate
 
@@ -9,7 +9,7 @@ from migration.kernels.shared import band
 
 
 def count_partitions(first: Ints, parts: int) -> int:
-    """How many partitions into `parts` non-empty intervals there are, each light enough. Exact, O(band) additions."""
+    """Count the partitions into `parts` non-empty intervals that are light enough. Exact, O(band) additions."""
     low, high = band(first, parts, False)
     if (low > high).any():
         return 0

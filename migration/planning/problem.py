@@ -1,4 +1,4 @@
-"""A planning question after its arguments were checked: who may stay, who joins, how many remain, under which cap."""
+"""A planning problem with checked arguments (who may stay, who joins, how many remain, the cap), and its answer."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ class Problem(NamedTuple):
     """Find an owner for every task among `staying` (at most `node_count` of them) and `joining` nodes.
 
     Invariant: `node_count` >= 1 nodes remain; `joining` fills up what `staying` cannot; names are distinct.
-    If `staying` has more names than `node_count`, the strategy chooses who leaves.
+    If `staying` has more names than `node_count`, the strategy chooses the nodes that leave.
     """
 
     current: Ownership
@@ -58,28 +58,28 @@ class Problem(NamedTuple):
         if isinstance(nodes, str):
             raise InvalidInput(f"nodes is the string {nodes!r}. Give a count, or a list of the names that remain.")
         if isinstance(nodes, Iterable):
-            staying, count = _named(current, nodes, leaving, new_nodes)
+            staying, count = _remaining_by_name(current, nodes, leaving, new_nodes)
         else:
-            staying, count = _counted(current, nodes, leaving)
+            staying, count = _remaining_by_count(current, nodes, leaving)
         if count > workload.tasks and not allow_idle:
             raise InvalidInput(
                 f"{count} nodes are more than {workload.tasks} tasks. "
                 f"Use at most {workload.tasks} nodes, or pass allow_idle=True."
             )
-        asked_tau = checked_tau(tau)
+        asked_tau = check_tau(tau)
         return cls(
             current,
             workload,
             staying,
-            _joining(current, count - len(staying), new_nodes),
+            _name_joining(current, count - len(staying), new_nodes),
             count,
             asked_tau,
             balance.cap(workload, count, asked_tau),
             allow_idle,
         )
 
-    def relaxed(self) -> Self:
-        """The same question under the smallest cap that has an answer."""
+    def relax(self) -> Self:
+        """The same problem under the smallest feasible cap."""
         return self._replace(cap=balance.smallest_cap(self.workload, self.node_count))
 
     @property
@@ -97,9 +97,9 @@ class Problem(NamedTuple):
         return np.array([run.start for run in self.current.runs] + [self.workload.tasks])
 
     def keepers(self) -> list[str | None]:
-        """Of every run owned now, who may keep a part of it: its owner, unless that must leave or has a heavier run.
+        """The node that may keep a part of each current run: its owner, unless that leaves or has a heavier run.
 
-        So a node keeps of its tasks what lies in its new interval and in its heaviest run. With intervals that is all.
+        So a node keeps the tasks that are both in its new interval and in its heaviest run; with intervals that is all.
         """
         runs, state, staying = self.current.runs, self.workload.state_prefix, set(self.staying)
         if self.is_contiguous:
@@ -117,10 +117,10 @@ class Problem(NamedTuple):
         ]
 
     def gain_prefix(self, count_empty_state: bool = True) -> Floats:
-        """Prefix sums of the state that stays if its task stays: nothing for tasks that nobody may keep.
+        """Prefix sums of the state that stays if its task stays: 0 for tasks without a keeper.
 
-        If nothing that may stay weighs anything, tasks count instead of bytes (unless told otherwise), so that empty
-        state is not shuffled about.
+        If all of that state is empty, tasks are counted instead of bytes (with `count_empty_state`), so that empty
+        state does not move without need.
         """
         keepers = self.keepers()
         if None not in keepers and self.workload.total_state > 0:
@@ -135,8 +135,16 @@ class Problem(NamedTuple):
         return prefix
 
 
-def checked_tau(tau: float) -> float:
-    """Tau as a float; NaN, infinity and negative values are refused."""
+class Proposal(NamedTuple):
+    """What a strategy answers: a target, why it was chosen, and the discounted cost foreseen after it, if any."""
+
+    target: Ownership
+    reason: str
+    future_cost: float | None = None
+
+
+def check_tau(tau: float) -> float:
+    """Return tau as a float; raise for NaN, infinity and negative values."""
     if isinstance(tau, bool) or not isinstance(tau, _NUMBERS) or not math.isfinite(tau) or tau < 0:
         raise InvalidInput(
             f"tau is {tau!r}. Give the allowed overload as a number >= 0; 0.2 allows 20 % above the mean."
@@ -144,8 +152,8 @@ def checked_tau(tau: float) -> float:
     return float(tau)
 
 
-def checked_count(nodes: object, what: str = "nodes") -> int:
-    """A whole number of at least one."""
+def check_count(nodes: object, what: str = "nodes") -> int:
+    """Return a whole number of at least one; raise for anything else."""
     try:
         count = operator.index(nodes)  # type: ignore[arg-type]
     except TypeError:
@@ -155,27 +163,27 @@ def checked_count(nodes: object, what: str = "nodes") -> int:
     return count
 
 
-def _counted(current: Ownership, nodes: object, leaving: Iterable[str]) -> tuple[tuple[str, ...], int]:
-    count = checked_count(nodes)
-    leavers = _known(current, leaving, "Name nodes that exist, to remove them.")
+def _remaining_by_count(current: Ownership, nodes: object, leaving: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    count = check_count(nodes)
+    leavers = _check_known(current, leaving, "Name nodes that exist, to remove them.")
     if not leavers:
         return current.nodes, count
     return tuple(node for node in current.nodes if node not in leavers), count
 
 
-def _named(
+def _remaining_by_name(
     current: Ownership, nodes: Iterable[str], leaving: Iterable[str], new_nodes: Sequence[str]
 ) -> tuple[tuple[str, ...], int]:
-    remaining = _known(current, nodes, "To add a node, name it in new_nodes.")
-    contradicted = remaining & _known(current, leaving, "Name nodes that exist, to remove them.")
+    remaining = _check_known(current, nodes, "To add a node, name it in new_nodes.")
+    contradicted = remaining & _check_known(current, leaving, "Name nodes that exist, to remove them.")
     if contradicted:
-        raise InvalidInput(f"{sorted(contradicted)} are named both to remain and to leave. Decide for one.")
+        raise InvalidInput(f"{sorted(contradicted)} are named both to remain and to leave. Name each in one list only.")
     if not remaining and not new_nodes:
         raise InvalidInput("no node is named to remain. Name at least one.")
     return tuple(node for node in current.nodes if node in remaining), len(remaining) + len(new_nodes)
 
 
-def _known(current: Ownership, names: Iterable[str], advice: str) -> set[str]:
+def _check_known(current: Ownership, names: Iterable[str], advice: str) -> set[str]:
     named = set(names)
     unknown = named.difference(current.nodes)
     if unknown:
@@ -183,7 +191,7 @@ def _known(current: Ownership, names: Iterable[str], advice: str) -> set[str]:
     return named
 
 
-def _joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple[str, ...]:
+def _name_joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple[str, ...]:
     if not new_nodes:
         return _fresh_names(current.nodes, needed)
     joining = tuple(new_nodes)
@@ -197,7 +205,7 @@ def _joining(current: Ownership, needed: int, new_nodes: Sequence[str]) -> tuple
 
 
 def _fresh_names(taken: Sequence[str], needed: int) -> tuple[str, ...]:
-    """Numbered on from the nodes there are, past names that are in use."""
+    """Names node-k, counting on from the current nodes and skipping names in use."""
     if needed <= 0:
         return ()
     used = set(taken)

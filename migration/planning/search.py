@@ -1,4 +1,4 @@
-"""The best balanced partition, and the next best ones after it."""
+"""Search for the best balanced partition, and rank the next best ones."""
 
 import heapq
 from bisect import bisect_left, bisect_right
@@ -40,7 +40,7 @@ class RankedPartition(NamedTuple):
 
 
 class _Prefix(NamedTuple):
-    """Boundaries chosen so far; `free` and `kept` are gains as in the dynamic program. A heap gives the best bound."""
+    """Boundaries chosen so far; `free` and `kept` are gains as in the dynamic program. Ordered by bound in a heap."""
 
     negated_bound: float
     tiebreak: int
@@ -49,7 +49,7 @@ class _Prefix(NamedTuple):
     kept: float
 
 
-def ranked_partitions(
+def rank_partitions(
     gain: Floats,
     first: Ints,
     old: Ints,
@@ -57,7 +57,7 @@ def ranked_partitions(
     boundary_cost: Floats | None = None,
     interval_cost: Floats | None = None,
 ) -> Iterator[RankedPartition]:
-    """Balanced partitions in order of falling gain, each once, generated only as far as they are asked for.
+    """Yield balanced partitions in order of falling gain, each once.
 
     Best-first search over boundaries from left to right. The bound is exact: the same dynamic program run from the
     right tells the most that any completion gains, so no prefix is opened that does not lead to an answer in turn.

@@ -1,4 +1,4 @@
-"""Optimal migration sequence (paper 003, section 4.1): the coming node counts are known, plan them together."""
+"""Optimal migration sequence (paper 003, section 4.1): plan several known node counts together."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from migration.model.ownership import Ownership
 from migration.model.plan import Plan
 from migration.model.workload import Workload
 from migration.planning import balance
-from migration.planning.front_door import DEFAULT_TAU, plan
-from migration.planning.labelling import labelled
+from migration.planning.owners import assign_owners
 from migration.planning.partitions import all_partitions, count_partitions
+from migration.planning.plan import DEFAULT_TAU, plan
 from migration.planning.problem import Problem
-from migration.planning.search import best_partition, ranked_partitions
-from migration.registry import variant
+from migration.planning.search import best_partition, rank_partitions
+from migration.registry import find_variant
 
 DEFAULT_LIMIT = 1_000_000  # partitions enumerated over all layers; about 150 MB at 16 nodes
 BEAM_WIDTH = 32  # partitions kept after every step of the beam, and cheapest targets tried from each
@@ -25,7 +25,7 @@ BEAM_WIDTH = 32  # partitions kept after every step of the beam, and cheapest ta
 
 @dataclass(frozen=True)
 class _Step:
-    """One migration of the sequence: so many intervals, none heavier than what `first` allows, cut in so many ways."""
+    """One migration of the sequence: its node count, the window of every position, and its number of partitions."""
 
     nodes: int
     tau: float
@@ -35,16 +35,16 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Frontier:
-    """The partitions worth continuing from after some steps: what each has cost, and the row it came from."""
+    """The partitions to continue from after some steps: the cost of each so far, and the row it came from."""
 
     rows: Ints
     spent: Floats
     parents: Ints
 
-    def cheapest_first(self) -> "_Frontier":
-        return self.only(np.argsort(self.spent, kind="stable"))
+    def sort_by_cost(self) -> "_Frontier":
+        return self.select(np.argsort(self.spent, kind="stable"))
 
-    def only(self, which: Ints) -> "_Frontier":
+    def select(self, which: Ints) -> "_Frontier":
         return _Frontier(self.rows[which], self.spent[which], self.parents[which])
 
 
@@ -57,22 +57,22 @@ def plan_sequence(
     limit: int = DEFAULT_LIMIT,
     fallback: str | None = None,
 ) -> list[Plan]:
-    """The plans from `current` through every node count in turn whose total cost is the least possible.
+    """Plan a migration to every node count in turn, with the least total cost.
 
     Exact, by layers instead of the paper's recursion: after each step only partitions are kept that no other one
-    reaches at no extra expense (cost is a metric, so the rest can never pay off), and the last step is one `ssm` from
+    reaches at no extra cost (cost is a metric, so the rest can never be better), and the last step is one `ssm` from
     each of them. All layers but the last are enumerated; if they hold more than `limit` partitions,
     `TooManyPartitions` says how many, unless a `fallback` is named: "beam" looks at the cheapest targets only and is
-    never dearer than "ssm", which plans every step by itself.
+    never more expensive than "ssm", which plans every step by itself.
     """
     counts = list(node_counts)
     if not counts:
         raise InvalidInput("there are no node counts to plan for. Give at least one.")
-    planned_otherwise = None if fallback is None else variant("fallback", _FALLBACKS, fallback, ())
+    planned_otherwise = None if fallback is None else find_variant("fallback", _FALLBACKS, fallback, ())
     steps = _steps(current, counts, workload, tau)
     sizes = [step.partitions for step in steps[:-1]]
     if sum(sizes) <= limit:
-        return _planned(current, steps, workload, lambda step, *_: all_partitions(step.first, step.nodes), "oms")
+        return _plan_layers(current, steps, workload, lambda step, *_: all_partitions(step.first, step.nodes), "oms")
     if planned_otherwise is None:
         raise TooManyPartitions(
             counts=sizes,
@@ -93,7 +93,7 @@ def _steps(current: Ownership, counts: Sequence[int], workload: Workload, tau: f
         first = balance.earliest_starts(workload, problem.cap)
         partitions = count_partitions(first, problem.node_count)
         if not partitions:
-            raise balance.infeasible(workload, problem.node_count, problem.tau)
+            raise balance.infeasible_error(workload, problem.node_count, problem.tau)
         steps.append(_Step(problem.node_count, problem.tau, first, partitions))
     return steps
 
@@ -101,7 +101,7 @@ def _steps(current: Ownership, counts: Sequence[int], workload: Workload, tau: f
 _Layer = Callable[[_Step, _Frontier, Floats], Ints]
 
 
-def _planned(
+def _plan_layers(
     current: Ownership,
     steps: Sequence[_Step],
     workload: Workload,
@@ -109,7 +109,7 @@ def _planned(
     strategy: str,
     width: int | None = None,
 ) -> list[Plan]:
-    """Walk the layers forwards, keep what is worth keeping, then follow the cheapest end back to the start."""
+    """Walk the layers forwards, keep undominated partitions, then follow the cheapest end back to the start."""
     start = Problem.of(current, steps[0].nodes, workload, steps[0].tau)
     start.check_contiguous()
     gain = start.gain_prefix()
@@ -119,10 +119,10 @@ def _planned(
         before = frontiers[-1]
         rows = layer_of(step, before, gain)
         spent, parents = cheapest_sources(gain, before.rows, before.spent, rows)
-        reached = _Frontier(rows, spent, parents).cheapest_first()
-        frontiers.append(reached.only(undominated(gain, reached.rows, reached.spent, slack)[:width]))
+        reached = _Frontier(rows, spent, parents).sort_by_cost()
+        frontiers.append(reached.select(undominated(gain, reached.rows, reached.spent, slack)[:width]))
     frontiers.append(_last_step(steps[-1], frontiers[-1], gain, workload))
-    return _labelled_path(current, steps, workload, _cheapest_path(frontiers), gain, strategy)
+    return _assign_path(current, steps, workload, _cheapest_path(frontiers), gain, strategy)
 
 
 def _last_step(step: _Step, before: _Frontier, gain: Floats, workload: Workload) -> _Frontier:
@@ -145,13 +145,13 @@ def _cheapest_path(frontiers: Sequence[_Frontier]) -> list[Ints]:
     return path[::-1]
 
 
-def _labelled_path(
+def _assign_path(
     current: Ownership, steps: Sequence[_Step], workload: Workload, path: Sequence[Ints], gain: Floats, strategy: str
 ) -> list[Plan]:
     plans = []
     for step, row in zip(steps, path, strict=True):
         problem = Problem.of(current, step.nodes, workload, step.tau)
-        target = labelled(problem, row, problem.old_boundaries(), gain)
+        target = assign_owners(problem, row, problem.old_boundaries(), gain)
         plans.append(
             Plan.between(
                 current,
@@ -167,20 +167,20 @@ def _labelled_path(
     return plans
 
 
-def _beam(current: Ownership, steps: Sequence[_Step], workload: Workload) -> list[Plan]:
+def _plan_with_beam(current: Ownership, steps: Sequence[_Step], workload: Workload) -> list[Plan]:
     def cheapest_targets(step: _Step, before: _Frontier, gain: Floats) -> Ints:
         nearest: set[tuple[int, ...]] = set()
         for row in before.rows:
-            targets = ranked_partitions(gain, step.first, row, step.nodes)
+            targets = rank_partitions(gain, step.first, row, step.nodes)
             nearest.update(target.boundaries for target in islice(targets, BEAM_WIDTH))
         return np.array(sorted(nearest))
 
-    beam = _planned(current, steps, workload, cheapest_targets, "oms-beam", BEAM_WIDTH)
-    single = _single_steps(current, steps, workload)
+    beam = _plan_layers(current, steps, workload, cheapest_targets, "oms-beam", BEAM_WIDTH)
+    single = _plan_single_steps(current, steps, workload)
     return min(beam, single, key=lambda plans: sum(plan.cost for plan in plans))
 
 
-def _single_steps(current: Ownership, steps: Sequence[_Step], workload: Workload) -> list[Plan]:
+def _plan_single_steps(current: Ownership, steps: Sequence[_Step], workload: Workload) -> list[Plan]:
     plans = []
     for step in steps:
         plans.append(plan(current, step.nodes, workload, step.tau))
@@ -193,6 +193,6 @@ _REASONS = {
     "oms-beam": f"a step of the best sequence found with a beam of {BEAM_WIDTH}; not proven",
 }
 _FALLBACKS: Mapping[str, Callable[[Ownership, Sequence[_Step], Workload], list[Plan]]] = {
-    "beam": _beam,
-    "ssm": _single_steps,
+    "beam": _plan_with_beam,
+    "ssm": _plan_single_steps,
 }

@@ -1,9 +1,9 @@
-"""What a planner may know of the future: a value for every partition, handed in by whoever learned it."""
+"""Value functions: what a planner may know of future costs, as an argument of the caller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from migration.kernels import Floats
 from migration.model.workload import Workload
 
 DEFAULT_GAMMA = 0.8  # the paper's discount: a migration one step later counts four fifths
-DEFAULT_MOST_CANDIDATES = 20_000  # partitions looked at before a search gives up its proof
+DEFAULT_MOST_CANDIDATES = 20_000  # partitions scored before a search ends without a proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +28,10 @@ class AdditiveTerms:
     constant: float = 0.0
 
     def __post_init__(self) -> None:
-        boundary = _finite("boundary", self.boundary, 1)
+        boundary = _check_finite("boundary", self.boundary, 1)
         object.__setattr__(self, "boundary", boundary)
         if self.interval is not None:
-            interval = _finite("interval", self.interval, 2)
+            interval = _check_finite("interval", self.interval, 2)
             if interval.shape != (len(boundary), len(boundary)):
                 raise InvalidInput(
                     f"interval terms have shape {interval.shape}. Give {len(boundary)} x {len(boundary)}."
@@ -49,8 +49,8 @@ class AdditiveTerms:
         return total
 
 
-class Guide(NamedTuple):
-    """Additive terms V that stand in for a value function while partitions onto one node count are searched.
+class SearchGuide(NamedTuple):
+    """Additive terms V that approximate a value function during the search over partitions onto one node count.
 
     Invariant: value(P) >= V(P) - above for every partition. Candidates come in order of cost now plus discounted V, and
     `above` tells when none that is left can be better. With `exact`, V is the value: the dynamic program alone answers.
@@ -65,11 +65,6 @@ class Guide(NamedTuple):
     lazy: bool = False
     most_candidates: int = DEFAULT_MOST_CANDIDATES
 
-    @classmethod
-    def at_least(cls, tasks: int, bound: float) -> Self:
-        """For a value function of which nothing is known but that it is never below `bound`."""
-        return cls(AdditiveTerms(np.zeros(tasks + 1), constant=bound), above=0.0)
-
 
 class ValueFunction(Protocol):
     """The projected migration cost of a partition, in the unit of state sizes.
@@ -79,14 +74,14 @@ class ValueFunction(Protocol):
 
     @property
     def gamma(self) -> float:
-        """The discount it was projected with; the planner uses the same unless it is told otherwise."""
+        """The discount of the projection; the planner's default."""
         ...
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> "ValueFunction":
-        """The same in the unit of that workload's states, for plans onto so many nodes.
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> "ValueFunction":
+        """Return the value function in the unit of that workload's states, for plans onto `nodes` nodes.
 
-        `ValueDoesNotFit` if it says nothing about them. How far a workload may drift from the one it was made for is
-        its own affair: the planner only asks.
+        Raises `ValueDoesNotFit` if it does not cover them. The value function decides how far a workload may drift from
+        the one it was made for.
         """
         ...
 
@@ -94,8 +89,8 @@ class ValueFunction(Protocol):
         """The value of one partition, given by its boundaries 0..m."""
         ...
 
-    def guide(self, nodes: int) -> Guide:
-        """What is known about the values of all partitions onto `nodes` nodes; asked only where it fits."""
+    def guide(self, nodes: int) -> SearchGuide:
+        """The guide for partitions onto `nodes` nodes; called only after `fit_to` succeeded."""
         ...
 
 
@@ -106,7 +101,7 @@ class AdditiveValue:
     by_nodes: Mapping[int, AdditiveTerms] = field(default_factory=dict)
     gamma: float = DEFAULT_GAMMA
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> "ValueFunction":  # noqa: ARG002
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> "ValueFunction":  # noqa: ARG002
         if nodes not in self.by_nodes:
             known = ", ".join(str(count) for count in sorted(self.by_nodes)) or "none"
             raise ValueDoesNotFit(f"the value function knows {known} nodes, not {nodes}", nodes=nodes)
@@ -122,11 +117,11 @@ class AdditiveValue:
     def value(self, boundaries: Sequence[int]) -> float:
         return self.by_nodes[len(boundaries) - 1].value(boundaries)
 
-    def guide(self, nodes: int) -> Guide:
-        return Guide(self.by_nodes[nodes], above=0.0, exact=True)
+    def guide(self, nodes: int) -> SearchGuide:
+        return SearchGuide(self.by_nodes[nodes], above=0.0, exact=True)
 
 
-def _finite(name: str, values: Any, dimensions: int) -> Floats:
+def _check_finite(name: str, values: Any, dimensions: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.ndim != dimensions or not np.isfinite(array).all():
         raise InvalidInput(f"{name} terms must be finite and have {dimensions} dimension(s). Check the value function.")

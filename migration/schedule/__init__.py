@@ -1,9 +1,17 @@
-"""In which order moves travel. One schedule a file; adding one is a file here and an entry in `SCHEDULES`."""
+"""Order the moves of a plan in phases. One schedule per file; a new one needs a file and an entry in `SCHEDULES`."""
 
-from migration.schedule.by_count import phases_by_count
-from migration.schedule.by_size import phases_by_size
-from migration.schedule.front_door import SCHEDULES, phases
-from migration.schedule.mini_migrations import mini_migrations
-from migration.schedule.phase import Phase, Transfer
+from migration.schedule.by_count import schedule_by_count
+from migration.schedule.by_size import schedule_by_size
+from migration.schedule.mini_migrations import schedule_mini_migrations
+from migration.schedule.schedules import SCHEDULES, schedule_moves
+from migration.schedule.transfers import Transfer, TransferPhase
 
-__all__ = ["SCHEDULES", "Phase", "Transfer", "mini_migrations", "phases", "phases_by_count", "phases_by_size"]
+__all__ = [
+    "SCHEDULES",
+    "Transfer",
+    "TransferPhase",
+    "schedule_by_count",
+    "schedule_by_size",
+    "schedule_mini_migrations",
+    "schedule_moves",
+]

@@ -1,17 +1,16 @@
-"""Phases by size: the shortest way to send states of unlike sizes, if they may be sent in parts."""
+"""Phases by size: the shortest schedule for states of different sizes, if they may be sent in parts."""
 
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 
 from migration.model.moves import Move
-from migration.schedule.by_count import phases_by_count
+from migration.schedule.by_count import schedule_by_count
 from migration.schedule.decomposition import matchings
-from migration.schedule.phase import Phase, Transfer
-from migration.schedule.traffic import by_pair, checked
+from migration.schedule.transfers import Transfer, TransferPhase, check_moves, group_by_pair
 
 
-def phases_by_size(moves: Iterable[Move]) -> Iterator[Phase]:
+def schedule_by_size(moves: Iterable[Move]) -> Iterator[TransferPhase]:
     """Parts of moves, in phases in which no node sends to two nodes or receives from two.
 
     The preemptive open shop (Gonzalez and Sahni, "Open Shop Scheduling to Minimize Finish Time", JACM 1976): the
@@ -22,16 +21,16 @@ def phases_by_size(moves: Iterable[Move]) -> Iterator[Phase]:
     Sizes are counted in a power of two so small that whole numbers with a sum below 2**52 are multiples of it, and all
     arithmetic is exact. Other sizes are rounded up, each by less than 2**-51 of the sum of all.
     """
-    return _phases(checked(moves))
+    return _phases(check_moves(moves))
 
 
-def _phases(moves: tuple[Move, ...]) -> Iterator[Phase]:
+def _phases(moves: tuple[Move, ...]) -> Iterator[TransferPhase]:
     unit = _unit(math.fsum(move.size for move in moves))
-    waiting = {pair: _Queue(queue, unit) for pair, queue in by_pair(moves).items()}
+    waiting = {pair: _Queue(queue, unit) for pair, queue in group_by_pair(moves).items()}
     traffic = {pair: queue.amount for pair, queue in waiting.items()}
-    yield from phases_by_count(move for move in moves if not traffic[move.source, move.target])
+    yield from schedule_by_count(move for move in moves if not traffic[move.source, move.target])
     for _, shares in matchings(traffic):
-        yield Phase(tuple(part for pair, share in shares.items() for part in waiting[pair].take(share)))
+        yield TransferPhase(tuple(part for pair, share in shares.items() for part in waiting[pair].take(share)))
 
 
 def _unit(total: float) -> float:

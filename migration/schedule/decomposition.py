@@ -1,18 +1,18 @@
-"""Traffic taken apart into matchings: the one mechanism behind both optimal schedules."""
+"""Traffic as a bipartite graph, decomposed into matchings: the one mechanism behind both optimal schedules."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from migration.schedule.transfers import Pair
 
-from migration.schedule.traffic import Pair
+if TYPE_CHECKING:
+    import networkx as nx
 
-Ints = NDArray[np.int64]
+_Edge = tuple[int, int]  # sender, receiver, as numbers of the padded graph
 
 
 class Matching(NamedTuple):
-    """What travels while nobody changes partners.
+    """Traffic of pairs that have no node in common.
 
     Invariant: every sender and every receiver is in at most one pair, and 0 < shares[pair] <= weight.
     """
@@ -21,92 +21,115 @@ class Matching(NamedTuple):
     shares: dict[Pair, int]
 
 
-class _Entries(NamedTuple):
-    """The entries of a square matrix that are not zero, row by row; `real` is what is not padding in `amount`."""
-
-    row: Ints
-    column: Ints
-    amount: Ints
-    real: Ints
-
-
 def matchings(traffic: Mapping[Pair, int]) -> Iterator[Matching]:
-    """Take the traffic apart; the weights add up to D, the most that any node sends or receives.
+    """Decompose the traffic; the weights add up to D, the most that any node sends or receives.
 
-    Birkhoff and von Neumann: in a matrix whose rows and columns all sum to D > 0, some entries that are not zero form
-    a perfect matching; take its smallest entry off each of its entries, and rows and columns again have one sum. So
-    pad the traffic to such a matrix and peel until nothing is left. Every matching uses an entry up, so there are at
-    most |traffic| + 2n - 1. A node that is busy for D has a share in each, so no schedule is shorter.
+    Birkhoff and von Neumann: in a bipartite graph whose nodes all have the degree D > 0, counted in traffic, some edges
+    form a perfect matching. Subtract its smallest amount from each of its edges, and all degrees are equal again. So
+    pad the traffic to such a graph and repeat until nothing is left. Every matching uses up an edge, so there are at
+    most |traffic| + 2n - 1. A node of degree D has a share in each of them, so no schedule is shorter.
 
-    Matchings of large entries come first: entries below a threshold wait until the others hold no perfect matching,
-    then the threshold halves. This changes no bound, but makes far fewer matchings (Liu et al., "Scheduling Techniques
-    for Hybrid Circuit/Packet Networks", CoNEXT 2015).
+    Matchings of large amounts come first: edges below a threshold wait until the others hold no perfect matching, then
+    the threshold halves. This changes no bound, but needs far fewer matchings (Liu et al., "Scheduling Techniques for
+    Hybrid Circuit/Packet Networks", CoNEXT 2015).
 
-    Takes whole numbers, D below 2**63. O(E sqrt(n)) a matching, for E entries and n nodes (Hopcroft and Karp).
+    Each matching is the one before it, repaired: an augmenting path (Berge) replaces each edge that fell below the
+    threshold, in O(E) for E edges. Takes whole numbers of any size.
     """
-    senders = list(dict.fromkeys(sender for sender, _ in traffic))
-    receivers = list(dict.fromkeys(receiver for _, receiver in traffic))
-    entries, left = _padded(traffic, senders, receivers)
-    threshold = left
-    while left:
-        matched = _perfect_matching(entries, threshold)
-        if matched is None:
+    # Imported late: most processes make no schedule, and the import takes longer than most schedules do.
+    import networkx as nx
+
+    senders = {sender: number for number, sender in enumerate(dict.fromkeys(sender for sender, _ in traffic))}
+    receivers = {receiver: number for number, receiver in enumerate(dict.fromkeys(receiver for _, receiver in traffic))}
+    size = max(len(senders), len(receivers))
+    pair_of = {(senders[sender], size + receivers[receiver]): (sender, receiver) for sender, receiver in traffic}
+    unsent = {edge: traffic[pair] for edge, pair in pair_of.items()}
+    amounts, degree = _pad(unsent, size)
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(2 * size))
+    partner: dict[int, int] = {}
+    unmatched = list(range(size))
+    threshold, waiting = degree, list(amounts)
+    while degree:
+        graph.add_edges_from(edge for edge in waiting if amounts[edge] >= threshold)
+        waiting = [edge for edge in waiting if 0 < amounts[edge] < threshold]
+        while unmatched and _augment(graph, partner, unmatched[-1]):
+            unmatched.pop()
+        if unmatched:
             threshold = (threshold + 1) // 2
             continue
-        weight = int(entries.amount[matched].min())
-        shares = np.minimum(entries.real[matched], weight)
-        entries.amount[matched] -= weight
-        entries.real[matched] -= shares
-        left -= weight
-        sent = zip(entries.row[matched].tolist(), entries.column[matched].tolist(), shares.tolist(), strict=True)
-        yield Matching(weight, {(senders[row], receivers[column]): share for row, column, share in sent if share})
+        matched = [(sender, partner[sender]) for sender in range(size)]
+        weight = min(amounts[edge] for edge in matched)
+        shares = {edge: min(unsent[edge], weight) for edge in matched if unsent.get(edge)}
+        for edge, share in shares.items():
+            unsent[edge] -= share
+        for edge in matched:
+            amounts[edge] -= weight
+            if amounts[edge] < threshold:
+                _drop(graph, partner, edge)
+                unmatched.append(edge[0])
+                waiting.append(edge)
+        degree -= weight
+        yield Matching(weight, {pair_of[edge]: share for edge, share in shares.items()})
 
 
-def _padded(traffic: Mapping[Pair, int], senders: Sequence[str], receivers: Sequence[str]) -> tuple[_Entries, int]:
-    """A square matrix that contains the traffic, with all row and column sums equal to the largest, and that sum."""
-    row_of = {sender: row for row, sender in enumerate(senders)}
-    column_of = {receiver: column for column, receiver in enumerate(receivers)}
-    real = {(row_of[sender], column_of[receiver]): amount for (sender, receiver), amount in traffic.items() if amount}
-    order = max(len(senders), len(receivers))
-    row_sums, column_sums = [0] * order, [0] * order
-    for (row, column), amount in real.items():
-        row_sums[row] += amount
-        column_sums[column] += amount
-    largest = max([*row_sums, *column_sums], default=0)
-    padded = dict(real)
-    lacks = ([largest - total for total in sums] for sums in (row_sums, column_sums))
-    for place, amount in _north_west(*lacks):
-        padded[place] = padded.get(place, 0) + amount
-    table = [(*place, padded[place], real.get(place, 0)) for place in sorted(padded)]
-    return _Entries(*np.array(table, dtype=np.int64).reshape(-1, 4).T.copy()), largest
+def _augment(graph: "nx.Graph[int]", partner: dict[int, int], sender: int) -> bool:
+    """Match one more sender, along a shortest path of edges outside and inside the matching in turn; False without one.
+
+    Breadth first from the sender to any receiver without a partner. `reached_from` holds the sender before each
+    receiver on the path.
+    """
+    reached_from: dict[int, int] = {}
+    layer = [sender]
+    while layer:
+        following = []
+        for node in layer:
+            for receiver in graph.neighbors(node):
+                if receiver in reached_from:
+                    continue
+                reached_from[receiver] = node
+                if receiver not in partner:
+                    _flip(partner, reached_from, receiver)
+                    return True
+                following.append(partner[receiver])
+        layer = following
+    return False
 
 
-def _north_west(row_lacks: list[int], column_lacks: list[int]) -> Iterator[tuple[tuple[int, int], int]]:
-    """Amounts that use up both lacks, whose sums are equal; each finishes a row or a column, so at most 2n - 1."""
-    row = column = 0
-    while row < len(row_lacks) and column < len(column_lacks):
-        amount = min(row_lacks[row], column_lacks[column])
+def _flip(partner: dict[int, int], reached_from: Mapping[int, int], end: int) -> None:
+    """Walk back from the end of an augmenting path: its edges outside the matching are in it now, the others not."""
+    receiver: int | None = end
+    while receiver is not None:
+        sender = reached_from[receiver]
+        released = partner.get(sender)
+        partner[sender], partner[receiver] = receiver, sender
+        receiver = released
+
+
+def _drop(graph: "nx.Graph[int]", partner: dict[int, int], edge: _Edge) -> None:
+    graph.remove_edge(*edge)
+    for node in edge:
+        del partner[node]
+
+
+def _pad(traffic: Mapping[_Edge, int], size: int) -> tuple[dict[_Edge, int], int]:
+    """The traffic, filled up until all of `size` senders and receivers have the largest degree; and that degree."""
+    degrees = [0] * (2 * size)
+    for edge, amount in traffic.items():
+        for node in edge:
+            degrees[node] += amount
+    largest = max(degrees, default=0)
+    padded = {edge: amount for edge, amount in traffic.items() if amount}
+    missing = [largest - degree for degree in degrees]
+    sender, receiver = 0, size
+    while sender < size and receiver < 2 * size:  # the north-west corner rule: each step completes a node
+        amount = min(missing[sender], missing[receiver])
         if amount:
-            yield (row, column), amount
-        row_lacks[row] -= amount
-        column_lacks[column] -= amount
-        if row_lacks[row]:
-            column += 1
+            padded[sender, receiver] = padded.get((sender, receiver), 0) + amount
+        missing[sender] -= amount
+        missing[receiver] -= amount
+        if missing[sender]:
+            receiver += 1
         else:
-            row += 1
-
-
-def _perfect_matching(entries: _Entries, threshold: int) -> NDArray[np.intp] | None:
-    """Where `entries` holds one amount of at least `threshold` for every row and column; None if it nowhere does."""
-    # Imported late, because planning does without and starts faster.
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    allowed = np.flatnonzero(entries.amount >= threshold)
-    rows, columns = entries.row[allowed], entries.column[allowed]
-    order = int(entries.row[-1]) + 1  # no row of a padded matrix is empty
-    starts = np.searchsorted(rows, np.arange(order + 1))
-    graph = csr_array((np.ones(len(rows)), columns, starts), shape=(order, order))
-    column_of = maximum_bipartite_matching(graph, perm_type="column")
-    matched = allowed[np.equal(column_of[rows], columns)]
-    return matched if len(matched) == order else None
+            sender += 1
+    return padded, largest

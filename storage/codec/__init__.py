@@ -1,6 +1,6 @@
-"""State <-> bytes: versioned, compressed, checksummed and signed. One codec a file; all of them in `CODECS`."""
+"""State <-> bytes: versioned, compressed, checksummed and signed. One codec a file; all are in `CODECS`."""
 
-from storage.codec.codecs import CODECS, encoded_size_hint
+from storage.codec.codecs import CODECS, estimate_encoded_size
 from storage.codec.compression import COMPRESSIONS
 from storage.codec.envelope import Unpacked, pack, unpack, unpack_part
 from storage.codec.header import FORMAT_VERSION, HEADER_GUESS_BYTES, Header, HeaderTooShort, Part, read_header
@@ -22,7 +22,7 @@ __all__ = [
     "Secret",
     "StoredParts",
     "Unpacked",
-    "encoded_size_hint",
+    "estimate_encoded_size",
     "fetch_header",
     "pack",
     "read_header",

@@ -1,4 +1,4 @@
-"""All codecs by name. Adding one is a file and an entry here; a name, once written to a store, keeps its meaning."""
+"""All codecs by name. A new one is a file and an entry here; a name, once written to a store, keeps its meaning."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,11 @@ CODECS: Mapping[str, Codec] = {
 }
 
 
-def encoded(value: object) -> tuple[str, Payload]:
-    """The name of the first codec that keeps the value as it is, and what it made of it."""
+def encode(value: object) -> tuple[str, Payload]:
+    """Return the name of the first codec that preserves the value, and the payload it made."""
     return next((name, payload) for name, codec in CODECS.items() if (payload := codec.encode(value)) is not None)
 
 
-def encoded_size_hint(value: object) -> int:
-    """About how many bytes the value becomes before compression, for memory budgets: a guess in little time."""
-    return next(size for codec in CODECS.values() if (size := codec.size_hint(value)) is not None)
+def estimate_encoded_size(value: object) -> int:
+    """Estimate, quickly, how many bytes the value becomes before compression; for memory budgets."""
+    return next(size for codec in CODECS.values() if (size := codec.estimate_size(value)) is not None)

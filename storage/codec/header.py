@@ -3,8 +3,8 @@
     magic 8 | format version u16 | header length u32 | header (JSON) | HMAC-SHA256 32 | CRC-32 u32 | zeros | parts
 
 Numbers are little-endian. The header holds the object's key, its size, the SHA-256 of every part and where it is; the
-HMAC covers everything before it, so one short signature vouches for the whole object, in this place. The CRC covers
-everything before it too: it tells damage (it is wrong) from a foreign signature (it is right). Parts start at
+HMAC covers everything before it, so one short signature authenticates the whole object under this key. The CRC covers
+everything before it too: it tells damage (wrong CRC) from a foreign signature (right CRC). Parts start at
 multiples of 64 bytes, with zeros between them.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storage.codec.json_documents import canonical
-from storage.codec.payload import JSON, aligned, flat
+from storage.codec.json_documents import to_canonical_json
+from storage.codec.payload import JSON, align, as_bytes_view
 from storage.codec.secret import Secret
 from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput, NewerFormat
 from storage.stores.protocol import Bytes
@@ -30,7 +30,7 @@ _MAGIC = b"\x89elastic"
 _FIXED = struct.Struct("<8sHI")
 _CRC = struct.Struct("<I")
 _SEAL_BYTES = hashlib.sha256().digest_size + _CRC.size
-_LARGEST_HEADER = 256 * 1024 * 1024  # so that a flipped bit in its length does not make a reader fetch gigabytes
+_MAX_HEADER_BYTES = 256 * 1024 * 1024  # so that a flipped bit in its length does not make a reader fetch gigabytes
 
 RESTORE = "Restore an older snapshot; the bytes changed after they were written, or were never all written."
 UPDATE = "Update spark-elastic here to the version that wrote it."
@@ -41,7 +41,7 @@ class HeaderTooShort(DamagedObject):
 
     def __init__(self, key: str, needed: int, there: int) -> None:
         self.needed = needed
-        super().__init__(key, f"its header takes {needed} bytes, and only {there} are there", RESTORE)
+        super().__init__(key, f"its header takes {needed} bytes, and there are only {there}", RESTORE)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Part:
 class Header:
     """What an object of `size` bytes holds, read from its first `length` bytes.
 
-    One that `read_header` returned was verified; do not make one from other bytes.
+    Only `read_header` creates headers, after it has verified them.
     """
 
     key: str
@@ -76,31 +76,31 @@ class Header:
     parts: Mapping[str, Part]
 
 
-def sealed_header(key: str, meta: Mapping[str, JSON], parts: Sequence[Part], secret: Secret) -> bytes:
-    """Everything before the first part, zeros included; the offsets of `parts` count from its end.
+def seal_header(key: str, meta: Mapping[str, JSON], parts: Sequence[Part], secret: Secret) -> bytes:
+    """Return the signed header, padded to where the first part starts; the offsets of `parts` count from its end.
 
-    Its length depends on everything but the digests, so it can be known before they are.
+    Its length does not depend on the digests, so it is known before they are.
     """
     entries = [vars(part) | {"digest": part.digest.hex()} for part in parts]
     size = parts[-1].stop if parts else 0
     try:
-        text = canonical({"key": key, "meta": meta, "parts": entries, "size": size})
+        text = to_canonical_json({"key": key, "meta": meta, "parts": entries, "size": size})
     except (TypeError, ValueError) as error:
-        raise InvalidStorageInput(f"the meta data of {key!r} is no JSON: {error}. Keep it to plain JSON.") from error
-    if len(text) > _LARGEST_HEADER:
+        raise InvalidStorageInput(f"the metadata of {key!r} is not JSON: {error}. Use plain JSON only.") from error
+    if len(text) > _MAX_HEADER_BYTES:
         raise InvalidStorageInput(f"{key!r} has {len(parts)} parts, more than a header can list. Store it as several.")
     signed = _FIXED.pack(_MAGIC, FORMAT_VERSION, len(text)) + text
     signed += secret.sign(signed)
     signed += _CRC.pack(zlib.crc32(signed))
-    return signed.ljust(aligned(len(signed)), b"\0")
+    return signed.ljust(align(len(signed)), b"\0")
 
 
 def read_header(prefix: Bytes, *, key: str, secret: Secret) -> Header:
-    """Verify the beginning of the object stored under `key`; nothing in it is parsed before its signature is.
+    """Verify the header of the object stored under `key`, then parse it.
 
     `HEADER_GUESS_BYTES` are enough for most objects; `HeaderTooShort` says how many others need.
     """
-    view = flat(prefix)
+    view = as_bytes_view(prefix)
     length = _header_length(view, key)
     signed, end = _FIXED.size + length, _FIXED.size + length + _SEAL_BYTES
     if len(view) < end:
@@ -113,13 +113,13 @@ def read_header(prefix: Bytes, *, key: str, secret: Secret) -> Header:
         raise ForeignObject(key, reason, "Use the secret that it was written with.")
     document = json.loads(bytes(view[_FIXED.size : signed]))
     if document["key"] != key:
-        reason = f"it is signed for another place, {document['key']!r}"
-        raise ForeignObject(key, reason, "Find out who put it there; an object cannot be moved to another key.")
-    return _header(document, end)
+        reason = f"it is signed for another key, {document['key']!r}"
+        raise ForeignObject(key, reason, "Restore the object of this key; none can move to another key.")
+    return _parse_header(document, end)
 
 
 def _header_length(view: memoryview, key: str) -> int:
-    """The fixed fields, checked in order."""
+    """Return the length of the header, after checks of magic and format version."""
     begin = bytes(view[: len(_MAGIC)])
     if not _MAGIC.startswith(begin):
         raise ForeignObject(key, "it is not an object of spark-elastic", "Keep other files out of the store's folder.")
@@ -129,13 +129,13 @@ def _header_length(view: memoryview, key: str) -> int:
     if version > FORMAT_VERSION:
         reason = f"it is written in format {version}, and this version reads formats up to {FORMAT_VERSION}"
         raise NewerFormat(key, reason, UPDATE)
-    if version == 0 or length > _LARGEST_HEADER:
-        raise DamagedObject(key, f"format {version} with a header of {length} bytes cannot be", RESTORE)
+    if version == 0 or length > _MAX_HEADER_BYTES:
+        raise DamagedObject(key, f"format {version} with a header of {length} bytes is impossible", RESTORE)
     return int(length)
 
 
-def _header(document: Any, length: int) -> Header:
-    start = aligned(length)
+def _parse_header(document: Any, length: int) -> Header:
+    start = align(length)
     parts = {}
     for entry in document["parts"]:
         entry["digest"] = bytes.fromhex(entry["digest"])

@@ -1,4 +1,4 @@
-"""Codec "mapping": a dict of scalars as two Arrow columns; smaller than a pickle, and several times as fast."""
+"""Codec "mapping": a dict of scalars as two Arrow columns; smaller than a pickle and several times as fast."""
 
 from itertools import islice
 from types import NoneType
@@ -12,11 +12,11 @@ from storage.codec.payload import Codec, Payload
 _KEY_TYPES = {str: pa.string(), int: pa.int64(), bytes: pa.binary()}
 _VALUE_TYPES = {**_KEY_TYPES, float: pa.float64(), bool: pa.bool_(), NoneType: pa.null()}
 
-_SAMPLE = 1_000  # entries from which the size of all is guessed
+_SAMPLE = 1_000  # entries from which the size of all is estimated
 
 
 def encode(value: object) -> Payload | None:
-    """Columns `key` and `value` in the dict's order, if all keys have one type, and all values one type or None."""
+    """Encode columns `key` and `value` in the dict's order, if keys have one type, and values one type or None."""
     # Exactly a dict, and exactly these scalars: subclasses such as Counter, IntEnum or numpy's float would be lost.
     if type(value) is not dict:
         return None
@@ -28,23 +28,20 @@ def encode(value: object) -> Payload | None:
         columns = {"key": pa.array(list(value), key_type), "value": pa.array(list(value.values()), value_type)}
     except (OverflowError, UnicodeEncodeError):  # integers beyond 64 bits, and text that has no UTF-8
         return None
-    return arrow_table.stream_of(pa.table(columns), "table")
+    return arrow_table.encode_stream(pa.table(columns), "table")
 
 
 def _only(types: set[type], if_none: type) -> type:
-    """The one type in a set; that of nothing known, `object`, if there are several."""
+    """Return the one type in a set; `object`, which has no Arrow type here, if there are several."""
     return types.pop() if len(types) == 1 else object if types else if_none
 
 
-def decode(data: memoryview, kind: str, columns: bool = False) -> Any:
-    """The dict, or its two columns over the memory of `data` without making an object for each entry."""
+def decode(data: memoryview, kind: str) -> Any:
     table = arrow_table.decode(data, kind)
-    if columns:
-        return table
     return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
-def size_hint(value: object) -> int | None:
+def estimate_size(value: object) -> int | None:
     if type(value) is not dict:
         return None
     sample = list(islice(value.items(), _SAMPLE))
@@ -58,4 +55,4 @@ def _stored_bytes(scalar: object) -> int:
     return 4 + len(scalar) if isinstance(scalar, str | bytes) else 8
 
 
-CODEC = Codec(encode, decode, size_hint)
+CODEC = Codec(encode, decode, estimate_size)

@@ -1,4 +1,4 @@
-"""Parts of an object in a store, fetched when they are asked for."""
+"""Parts of an object in a store, fetched one by one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from storage.stores.protocol import Store
 
 
 def fetch_header(store: Store, key: str, secret: Secret) -> tuple[memoryview, Header]:
-    """The verified header of an object, and the bytes from its beginning that were fetched for it."""
+    """Return the bytes fetched from the beginning of an object, and the verified header in them."""
     prefix = store.get_range(key, 0, HEADER_GUESS_BYTES)
     try:
         return prefix, read_header(prefix, key=key, secret=secret)

@@ -1,4 +1,4 @@
-"""What a codec is, and what it makes of a value: bytes that are not yet joined, so that they are copied only once."""
+"""The interface of codecs, and payloads: encoded values in pieces, so that their bytes are copied only once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ ALIGNMENT_BYTES = 64  # what Arrow recommends: whole cache lines, and enough for
 
 @dataclass(frozen=True)
 class Payload:
-    """A value on its way to bytes.
+    """An encoded value.
 
-    `write` gives the same number of bytes to every sink. `bulk` is most of what it writes, only to try compression on.
-    `detail` is what `decode` needs beyond the bytes; it stands in the signed header.
+    `write` writes the same number of bytes to every sink. `bulk` is most of what it writes, for sampling only.
+    `detail` is what `decode` needs beyond the bytes; the signed header holds it.
     """
 
     write: Callable[[pa.NativeFile], None]
@@ -27,8 +27,8 @@ class Payload:
     detail: JSON = None
 
     @classmethod
-    def of(cls, pieces: Sequence[memoryview], detail: JSON = None) -> Self:
-        """The pieces one after the other."""
+    def from_pieces(cls, pieces: Sequence[memoryview], detail: JSON = None) -> Self:
+        """Return a payload that writes the pieces one after the other."""
 
         def write(sink: pa.NativeFile) -> None:
             for piece in pieces:
@@ -38,7 +38,7 @@ class Payload:
 
     @cached_property
     def size(self) -> int:
-        """How many bytes `write` writes, found by writing to nowhere."""
+        """The number of bytes that `write` writes, counted by writing to nowhere."""
         counter = pa.MockOutputStream()
         self.write(counter)
         return int(counter.size())
@@ -47,34 +47,33 @@ class Payload:
 class Codec(NamedTuple):
     """One way to turn some values into bytes and back.
 
-    `encode` answers None for a value that this codec would not bring back as it was; the next one is asked then.
-    `decode` gets verified bytes, the detail, and whether columns are wanted as they are (see `unpack`). `size_hint` is
-    a cheap guess of the bytes, None for a value that is another codec's.
+    `encode` returns None for a value that this codec would not preserve; then the next codec is tried. `decode` takes
+    verified bytes and the detail. `estimate_size` cheaply estimates the bytes; None for a value of another codec.
     """
 
     encode: Callable[[object], Payload | None]
-    decode: Callable[[memoryview, Any, bool], object]
-    size_hint: Callable[[object], int | None]
+    decode: Callable[[memoryview, Any], object]
+    estimate_size: Callable[[object], int | None]
 
 
-def flat(data: Bytes | pa.Buffer) -> memoryview:
-    """The same memory as single bytes."""
+def as_bytes_view(data: Bytes | pa.Buffer) -> memoryview:
+    """Return a view of the same memory as single bytes."""
     return memoryview(data).cast("B")
 
 
-def aligned(offset: int) -> int:
-    """The next offset at which a part or a buffer may start."""
+def align(offset: int) -> int:
+    """Return the next offset at which a part or a buffer may start."""
     return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def laid_out(pieces: Sequence[memoryview]) -> tuple[list[memoryview], list[int]]:
-    """The pieces with zeros between them, so that each starts aligned, and where each starts."""
-    filled: list[memoryview] = []
+def align_pieces(pieces: Sequence[memoryview]) -> tuple[list[memoryview], list[int]]:
+    """Return the pieces with zeros between them, so that each starts aligned, and the offset of each."""
+    padded: list[memoryview] = []
     offsets = []
     end = 0
     for piece in pieces:
-        start = aligned(end)
-        filled += [memoryview(bytes(start - end)), piece]
+        start = align(end)
+        padded += [memoryview(bytes(start - end)), piece]
         offsets.append(start)
         end = start + len(piece)
-    return filled, offsets
+    return padded, offsets

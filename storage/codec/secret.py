@@ -8,29 +8,29 @@ from typing import Self
 from storage.errors import InvalidStorageInput
 from storage.stores.protocol import Bytes
 
-_LEAST_BYTES = 16  # 128 bits: out of reach of guessing
+_MIN_BYTES = 16  # 128 bits: infeasible to guess
 _LABEL = b"spark-elastic: signature of stored objects"  # so that other uses of the secret have other keys
 
 
 class Secret:
     """At least 16 bytes that only this application knows.
 
-    It does not show itself in `repr`, `str` or a pickle. To send it to a node, say so: `reveal()` here, `of` there.
+    It is hidden in `repr` and `str`, and cannot be pickled. To send it to a node, use `reveal()` here and `of` there.
     """
 
     __slots__ = ("_bytes", "_signing_key")
 
     def __init__(self, value: bytes) -> None:
-        if len(value) < _LEAST_BYTES:
+        if len(value) < _MIN_BYTES:
             raise InvalidStorageInput(
-                f"a secret of {len(value)} bytes can be guessed. Use at least {_LEAST_BYTES}, or `Secret.random()`."
+                f"a secret of {len(value)} bytes is too short. Use at least {_MIN_BYTES}, or `Secret.random()`."
             )
         self._bytes = bytes(value)
         self._signing_key = hmac.digest(self._bytes, _LABEL, hashlib.sha256)
 
     @classmethod
     def of(cls, value: str | bytes) -> Self:
-        """From a setting; text counts as its UTF-8 bytes."""
+        """Return the secret of a setting; text stands for its UTF-8 bytes."""
         return cls(value.encode() if isinstance(value, str) else value)
 
     @classmethod
@@ -38,11 +38,11 @@ class Secret:
         return cls(secrets.token_bytes(32))
 
     def reveal(self) -> bytes:
-        """The bytes themselves. Keep them out of logs."""
+        """Return the bytes. Keep them out of logs."""
         return self._bytes
 
     def sign(self, data: Bytes) -> bytes:
-        """The HMAC-SHA256 of the data, under a key that is derived from the secret."""
+        """Return the HMAC-SHA256 of the data, under a key derived from the secret."""
         return hmac.digest(self._signing_key, data, hashlib.sha256)
 
     def __eq__(self, other: object) -> bool:
@@ -55,4 +55,4 @@ class Secret:
         return "Secret(hidden)"
 
     def __reduce__(self) -> str:
-        raise TypeError("a Secret is not pickled along with other things. Send `secret.reveal()`, and use `Secret.of`.")
+        raise TypeError("a Secret cannot be pickled. Send `secret.reveal()`, and use `Secret.of` there.")

@@ -1,27 +1,28 @@
 """The operator state manager: snapshots, input log, manifest and garbage collection of one operator, over any store.
 
-A controller calls `Manifests.recover()` once. For every batch the senders `InputLog.append`, and it then calls
-`commit_batch`. For every snapshot or migration it opens a lease, the nodes `StateManager.save_many` under it, it calls
-`commit` and closes the lease. Now and then anybody calls `Collector.collect()`. After a crash the next controller
-recovers: every unit's state is the one that the manifest names, plus the replay of the log after it.
+A driver calls `Manifests.recover()` once. For every batch the senders call `InputLog.append`, and the driver then calls
+`commit_batch`. For every snapshot or migration the driver opens a lease, the nodes call `StateManager.save` under it,
+and the driver calls `commit` and closes the lease. Any process may call `Collector.collect()` at any time. After a
+crash the next driver recovers: every unit's state is the one that the manifest names, plus the replay of the log after
+it.
 """
 
 from storage.state.batch_time import BatchTime, SourceBatch
-from storage.state.collector import Collected, Collector
-from storage.state.input_log import InputLog, Slice
+from storage.state.collector import CollectionResult, Collector
+from storage.state.input_log import InputLog
 from storage.state.leases import Lease, Leases
-from storage.state.manager import PackedState, Save, SavedState, StateManager
+from storage.state.manager import PackedState, SavedState, StateManager
 from storage.state.manifest import Manifest, OpenRound
 from storage.state.manifests import Manifests
 from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
-from storage.state.transfer import Progress, Transfer
-from storage.state.unit import Unit
-from storage.state.units import Units
+from storage.state.unit_id import TASKS_PER_STAGE, UnitId
+from storage.state.unit_states import UnitStates
 
 __all__ = [
     "BEFORE_FIRST_BATCH",
+    "TASKS_PER_STAGE",
     "BatchTime",
-    "Collected",
+    "CollectionResult",
     "Collector",
     "InputLog",
     "Lease",
@@ -31,14 +32,10 @@ __all__ = [
     "Manifests",
     "OpenRound",
     "PackedState",
-    "Progress",
-    "Save",
     "SavedState",
-    "Slice",
     "SourceBatch",
     "StateManager",
     "StateRef",
-    "Transfer",
-    "Unit",
-    "Units",
+    "UnitId",
+    "UnitStates",
 ]

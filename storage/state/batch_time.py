@@ -1,4 +1,4 @@
-"""The clocks of a batch and where its rows came from: both are data, so that a replay sees what the first run saw."""
+"""The clock of a batch and the source of its rows: both are data, so that a replay is deterministic."""
 
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +15,7 @@ class BatchTime(NamedTuple):
     next_watermark_ms: int | None = None
 
     def to_json(self) -> list[int | None]:
-        """A list, not a dict: a manifest may hold thousands."""
+        """Return a list, not a dict: a manifest may hold thousands."""
         return list(self)
 
     @classmethod
@@ -24,7 +24,7 @@ class BatchTime(NamedTuple):
 
 
 class SourceBatch(NamedTuple):
-    """The batch of the source that a committed batch holds: its number there, and a digest of its offsets.
+    """The source's batch that a committed batch holds: its number at the source, and a digest of its offsets.
 
     The numbers of the source and the manifest differ once the driver has committed batches of its own. A batch that the
     source sends again with other offsets has another digest, so it is not a replay. The digest is None where the source

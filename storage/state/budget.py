@@ -1,4 +1,4 @@
-"""A bound on the bytes that are in memory at once, shared by all transfers of a manager."""
+"""A bound on the bytes that are in memory at once, shared by all calls of a state manager."""
 
 import threading
 from collections import deque
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from storage.errors import InvalidStorageInput
 
 
-class Grant:
-    """Bytes taken from a budget; `resize` when the true size is known."""
+class Reservation:
+    """Bytes reserved from a budget; `resize` when the true size is known."""
 
     def __init__(self, budget: "ByteBudget", size: int) -> None:
         self._budget = budget
         self.size = size
 
     def resize(self, size: int) -> None:
-        """Count the true size. Never waits: who holds bytes and waits for more could wait for ever."""
+        """Set the true size, without waiting: a holder of bytes that waits for more could wait for ever."""
         self._budget._add(size - self.size)  # noqa: SLF001 - one class in two
         self.size = size
 
@@ -24,9 +24,9 @@ class Grant:
 class ByteBudget:
     """A semaphore that counts bytes and serves in order of arrival.
 
-    Invariant: the granted sizes add up to at most `capacity`, or there is one grant alone that is larger (grants that
-    were resized upwards count until they are given back, and let nobody else in meanwhile). Whoever waits for a large
-    item is served before smaller ones that came later, so nobody starves; holders never wait, so nothing deadlocks.
+    Invariant: the reserved sizes add up to at most `capacity`, or one reservation alone is larger (those that were
+    resized upwards count in full, and delay all others). A large reservation is served before smaller ones that came
+    later, so none starves; holders never wait, so nothing deadlocks.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -39,14 +39,14 @@ class ByteBudget:
         self._queue: deque[object] = deque()
 
     @contextmanager
-    def taken(self, size: int) -> Iterator[Grant]:
-        """`size` bytes for the time of the block, as soon as they are free."""
+    def reserve(self, size: int) -> Iterator[Reservation]:
+        """Reserve `size` bytes for the time of the block; waits until they are free."""
         self._wait_for(size)
-        grant = Grant(self, size)
+        reservation = Reservation(self, size)
         try:
-            yield grant
+            yield reservation
         finally:
-            self._add(-grant.size)
+            self._add(-reservation.size)
 
     def _wait_for(self, size: int) -> None:
         ticket = object()

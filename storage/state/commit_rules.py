@@ -1,4 +1,4 @@
-"""What a commit may change: batches and rounds follow each other, and nothing goes back."""
+"""What a commit may change: batches and rounds follow each other, and no number goes back."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,13 +9,13 @@ from storage.state.refs import LogRef
 
 
 def check_change(operator: str, current: Manifest, changed: Manifest, holds: Callable[[str], bool]) -> None:
-    """Nothing that was reached is given up, and new states are protected by leases that the controller `holds`."""
+    """Refuse a change that goes back, or that names a new state whose lease the driver no longer `holds`."""
     for name in ("epoch", "last_batch", "low_water_mark", "published"):
         before, after = getattr(current, name), getattr(changed, name)
         if after < before:
             raise InvalidStorageInput(
                 f"{name} of {operator!r} would go back from {before} to {after}. "
-                "Change the manifest that commit gives, and save a state for every new unit."
+                "Change the manifest that commit passes, and save a state for every new unit."
             )
     for unit, ref in changed.units.items():
         if unit in current.units and changed.units.through(unit) < current.units.through(unit):
@@ -28,7 +28,7 @@ def check_change(operator: str, current: Manifest, changed: Manifest, holds: Cal
 
 
 def check_round(batch: int, round_: int, logs: Iterable[LogRef], time: BatchTime | None) -> None:
-    """All that is committed with a round belongs to it."""
+    """Refuse logs and times of another batch or round."""
     if any((ref.batch, ref.round) != (batch, round_) for ref in logs):
         raise InvalidStorageInput(f"not all logs are of batch {batch}, round {round_}. Commit each with its own.")
     if time is not None and (time.batch, 0) != (batch, round_):
@@ -39,7 +39,7 @@ def check_round(batch: int, round_: int, logs: Iterable[LogRef], time: BatchTime
 
 
 def check_time(operator: str, current: Manifest, time: BatchTime | None) -> None:
-    """Neither the clock nor the watermark of a batch is behind that of the batch before, in this run or the last."""
+    """Refuse a clock or watermark that is behind that of the batch before, in this run or the last."""
     latest = current.latest_time
     if time is None or latest is None:
         return
@@ -56,16 +56,17 @@ def check_time(operator: str, current: Manifest, time: BatchTime | None) -> None
 
 
 def is_committed(current: Manifest, batch: int, round_: int) -> bool:
+    """Whether this round of the batch is committed, so that committing it again changes nothing."""
     if batch <= current.last_batch:
         return True
-    unfinished = current.open_round
-    return unfinished is not None and unfinished.batch == batch and round_ <= unfinished.round
+    open_round = current.open_round
+    return open_round is not None and open_round.batch == batch and round_ <= open_round.round
 
 
 def check_order(current: Manifest, batch: int, round_: int) -> None:
-    """A new batch starts with round 0, when the one before is complete; rounds have no gaps."""
-    unfinished = current.open_round
-    expected = (unfinished.batch, unfinished.round + 1) if unfinished else (batch, 0)
+    """Refuse a round out of order: a new batch starts with round 0, after the one before is complete."""
+    open_round = current.open_round
+    expected = (open_round.batch, open_round.round + 1) if open_round else (batch, 0)
     if (batch, round_) != expected:
         raise InvalidStorageInput(
             f"round {round_} of batch {batch} cannot follow: round {expected[1]} of batch {expected[0]} is next. "

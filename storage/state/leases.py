@@ -1,12 +1,11 @@
-"""Leases: what protects saved state from the collector until a manifest names it, without clocks.
+"""Leases: they protect saved state from the collector until a manifest names it, without clocks.
 
-A lease is an object. It is there before anything is saved under it, and it goes after the manifest that names what was
-saved was committed, or after the work was given up. The folder of every saved state bears its lease's id.
+A lease is an object. It exists before anything is saved under it, and is deleted after the commit of the manifest that
+names what was saved, or after the work was given up. The folder of every saved state has its lease's id as its name.
 
-Only a controller that has committed a manifest opens leases, and the id holds the number of that manifest and the
-controller's id. So a listing alone tells which leases belong to controllers that were fenced off since, and how far
-back the readers under the open leases may look: a lease pins the manifest that was the latest when it was opened,
-and all after it.
+Only a driver that has committed a manifest opens leases, and the id holds the number of that manifest and the driver's
+id. So a listing alone shows which leases belong to drivers that were fenced since, and how far back the readers under
+the open leases may look: a lease pins the manifest that was the latest when it was opened, and all after it.
 """
 
 import json
@@ -19,43 +18,43 @@ from storage.errors import InvalidStorageInput, LeaseClosed, StoreUnavailable
 from storage.state.paths import Paths
 from storage.stores.protocol import Store
 
-_ID = re.compile(r"(?P<number>\d{12,})-\d{9,}-(?P<controller>[0-9a-f]+)")
+_ID = re.compile(r"(?P<number>\d{12,})-\d{9,}-(?P<driver>[0-9a-f]+)")
 
 
 class Owner(Protocol):
-    """Who commits the manifest; as much of it as a lease must know."""
+    """The driver that commits the manifest, as leases see it."""
 
     @property
-    def controller(self) -> str: ...
+    def driver_id(self) -> str: ...
 
     def owned_number(self) -> int:
-        """The number of the latest manifest; refused for a controller that does not own the operator."""
+        """Return the number of the latest manifest; refused for a driver that does not own the operator."""
         ...
 
-    def settle(self) -> None:
+    def resolve_in_doubt(self) -> None:
         """Return when no commit is in doubt: none that failed can still arrive later."""
         ...
 
 
 class LeaseId(NamedTuple):
-    """What an id says: the latest manifest when it was opened, and who opened it."""
+    """The parts of a lease's id: the latest manifest when it was opened, and the driver that opened it."""
 
     number: int
-    controller: str
+    driver_id: str
 
     @classmethod
     def parse(cls, text: str) -> "LeaseId":
         found = _ID.fullmatch(text)
         if found is None:
             raise InvalidStorageInput(f"{text!r} is not the id of a lease. Use the id of a lease that was opened.")
-        return cls(int(found["number"]), found["controller"])
+        return cls(int(found["number"]), found["driver"])
 
 
 class Lease:
-    """Open work: what is saved under it stays until it is closed.
+    """Protects what is saved under it until it is closed.
 
-    Close it after the commit that names the saved states, or when the work was given up. As a context manager it does
-    so at the end of the block, whatever the end was.
+    Close it after the commit that names the saved states, or when the work was given up. As a context manager it closes
+    itself at the end of the block, also after an error.
     """
 
     def __init__(self, leases: "Leases", lease_id: str) -> None:
@@ -68,7 +67,7 @@ class Lease:
 
     def close(self) -> None:
         """End the protection; idempotent."""
-        self._leases.abandon([self.id])
+        self._leases.close([self.id])
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +80,7 @@ class Lease:
 
 
 class Leases:
-    """The open leases of one operator, and those that this controller opened. Safe to use from many threads."""
+    """The open leases of one operator, and those that this driver opened. Safe to use from many threads."""
 
     def __init__(self, store: Store, operator: str, owner: Owner) -> None:
         self._store = store
@@ -90,15 +89,15 @@ class Leases:
         self._lock = threading.Lock()
         self._opened = 0
         self._held: set[str] = set()
-        self._in_doubt: set[str] = set()  # nobody uses them, but they may be there, and would pin manifests for ever
+        self._in_doubt: set[str] = set()  # unused, but they may exist, and would pin manifests for ever
 
     def open(self, kind: str) -> Lease:
-        """A new lease for some work; `kind` ("snapshot", "migration") is for people who look into the store."""
+        """Open a new lease; `kind` ("snapshot", "migration") is for people who look into the store."""
         number = self._owner.owned_number()
         with self._lock:
             self._opened += 1
-            lease_id = f"{number:012d}-{self._opened:09d}-{self._owner.controller}"
-        document = {"lease": lease_id, "kind": kind, "manifest": number, "controller": self._owner.controller}
+            lease_id = f"{number:012d}-{self._opened:09d}-{self._owner.driver_id}"
+        document = {"lease": lease_id, "kind": kind, "manifest": number, "controller": self._owner.driver_id}
         try:
             self._store.put(self._paths.lease(lease_id), json.dumps(document).encode())
         except StoreUnavailable:
@@ -109,40 +108,40 @@ class Leases:
             self._held.add(lease_id)
         return Lease(self, lease_id)
 
-    def open_ones(self) -> list[str]:
-        """The ids of all leases that are open, by whomever, oldest first."""
-        return [self._paths.lease_of_file(entry.key) for entry in self._store.list(self._paths.leases)]
+    def list_open(self) -> list[str]:
+        """Return the ids of all open leases of all drivers, oldest first."""
+        return [self._paths.lease_of_file(found.key) for found in self._store.list(self._paths.leases)]
 
-    def opened_before(self, number: int) -> list[str]:
-        """Open leases of controllers that the one which took over with manifest `number` has fenced off.
+    def list_opened_before(self, number: int) -> list[str]:
+        """Return the open leases of drivers that the one which took over with manifest `number` has fenced.
 
-        Not all leases of others: if that one was fenced off itself since, some belong to who did it.
+        Not all leases of other drivers: if that one was fenced itself since, some belong to its successor.
         """
-        return [lease for lease in self.open_ones() if LeaseId.parse(lease).number < number]
+        return [lease for lease in self.list_open() if LeaseId.parse(lease).number < number]
 
     def holds(self, lease_id: str) -> bool:
-        """Whether this controller opened the lease and has not closed it."""
+        """Whether this driver opened the lease and has not closed it."""
         with self._lock:
             return lease_id in self._held
 
-    def abandon(self, lease_ids: Iterable[str]) -> None:
+    def close(self, lease_ids: Iterable[str]) -> None:
         """Close leases: what was saved under them and is in no manifest becomes garbage.
 
-        A commit in doubt is settled before: it could name states of these leases, and arrive after they are gone.
+        A commit in doubt is resolved before: it could name states of these leases, and arrive after they are deleted.
         """
         with self._lock:
-            # In doubt until they are gone: if the store is away now, the next one to be abandoned takes them along.
+            # In doubt until they are deleted: if the store is unavailable now, the next call deletes them too.
             self._in_doubt.update(lease_ids)
             unused = set(self._in_doubt)
             self._held -= unused
-        self._owner.settle()
+        self._owner.resolve_in_doubt()
         self._store.delete(map(self._paths.lease, sorted(unused)))
         with self._lock:
             self._in_doubt -= unused
 
 
-def open_lease_id(lease: Lease | str) -> str:
-    """The id to save under; a node knows only the id, the controller also whether it is open."""
+def as_lease_id(lease: Lease | str) -> str:
+    """Return the id to save under; `LeaseClosed` if the driver has closed the lease. A node knows only the id."""
     if isinstance(lease, str):
         LeaseId.parse(lease)
         return lease

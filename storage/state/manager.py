@@ -1,19 +1,16 @@
-"""The operator state manager: units of state to immutable objects and back, one or many at a time."""
+"""The operator state manager: units of state to immutable objects and back."""
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, NamedTuple, Self
 
-from storage.codec import JSON, Secret, encoded_size_hint, pack, unpack
-from storage.errors import InvalidStorageInput
+from storage.codec import JSON, Secret, estimate_encoded_size, pack, unpack
+from storage.errors import InvalidStorageInput, TransferFailed
 from storage.state.budget import ByteBudget
-from storage.state.leases import Lease, open_lease_id
+from storage.state.leases import Lease, as_lease_id
 from storage.state.paths import Paths
 from storage.state.refs import StateRef
-from storage.state.transfer import Progress, Transfer
-from storage.state.unit import Unit
+from storage.state.unit_id import UnitId
 from storage.stores.protocol import Bytes, Store
 
 BUDGET_BYTES = 256 << 20  # a quarter of what a small executor has besides its own state
@@ -23,40 +20,28 @@ Fetch = Callable[[StateRef], Bytes]
 
 
 class SavedState(NamedTuple):
-    """A unit's state as it comes back, with the records that were waiting for it and the notes of who saved it."""
+    """A unit's state as it was saved, and what was noted with it: its unit and batch."""
 
     state: Any
-    pending_records: Any
     meta: dict[str, Any]
 
 
 class PackedState(NamedTuple):
-    """A state as the very bytes that the store keeps, and the name that it has there or will have."""
+    """A state as the bytes that the store keeps, and the ref it has or will have there."""
 
     ref: StateRef
     data: memoryview
 
 
-@dataclass(frozen=True)
-class Save:
-    """One unit to save: its state after `batch`, and the records that it has not processed.
-
-    `keys` may say which keys a set of keys holds; they are kept with the state, as JSON.
-    """
-
-    unit: Unit
-    state: Any
-    pending_records: Any = None
-    batch: int = field(kw_only=True)
-    keys: Sequence[JSON] | None = field(kw_only=True, default=None)
-
-
 class StateManager:
     """Saves and loads the state of one operator's units.
 
-    Objects are immutable and never share a name, so any number of managers may work at the same time, and a save that
-    is repeated after a doubt does no harm. A saved state is protected by the lease it was saved under, until a
-    manifest names it. Safe to use from many threads; `threads` and `budget_bytes` bound all its transfers together.
+    Objects are immutable and never share a key, so any number of managers may work at the same time, and a save that is
+    repeated after a timeout does no harm. A saved state is protected by the lease it was saved under, until a manifest
+    names it. Safe to use from many threads; `budget_bytes` bounds the bytes in flight of all its calls together.
+
+    `load_many` runs on `executor`, by default a pool of `threads` that belongs to the manager. An executor that runs
+    its work inside `submit` makes the manager single-threaded.
     """
 
     def __init__(
@@ -68,88 +53,73 @@ class StateManager:
         compression: str = "auto",
         threads: int = THREADS,
         budget_bytes: int = BUDGET_BYTES,
+        executor: Executor | None = None,
     ) -> None:
         if threads < 1:
-            raise InvalidStorageInput(f"{threads} threads move nothing. Give at least one.")
+            raise InvalidStorageInput(f"threads={threads} cannot load anything. Give at least one.")
         self.budget = ByteBudget(budget_bytes)
         self._store = store
         self._secret = secret
         self._paths = Paths(operator)
         self._compression = compression
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"state-{operator}")
+        self._owns_executor = executor is None
+        self._executor = executor or ThreadPoolExecutor(threads, thread_name_prefix=f"state-{operator}")
 
-    def save(
-        self,
-        unit: Unit,
-        state: Any,
-        pending_records: Any = None,
-        *,
-        batch: int,
-        lease: Lease | str,
-        keys: Sequence[JSON] | None = None,
-    ) -> StateRef:
-        """Make a unit's state durable; it includes all batches up to and including `batch`."""
-        return self._save(Save(unit, state, pending_records, batch=batch, keys=keys), open_lease_id(lease))
+    def save(self, unit: UnitId, state: Any, *, batch: int, lease: Lease | str) -> StateRef:
+        """Make a unit's state durable; it includes all batches up to and including `batch`.
 
-    def pack(self, unit: Unit, state: Any, *, batch: int, lease: Lease | str) -> PackedState:
-        """The first half of `save`: for bytes that go elsewhere too. Whoever holds them counts their memory."""
-        return self._packed(Save(unit, state, batch=batch), open_lease_id(lease))
+        A state's size before it is encoded is an estimate; where that is too low, memory exceeds the budget by the
+        difference until the state is stored.
+        """
+        lease_id = as_lease_id(lease)
+        with self.budget.reserve(estimate_encoded_size(state)) as reservation:
+            packed = self._pack(unit, state, batch, lease_id)
+            reservation.resize(packed.ref.size)
+            return self.put(packed)
+
+    def pack(self, unit: UnitId, state: Any, *, batch: int, lease: Lease | str) -> PackedState:
+        """Encode a state without storing it: the first half of `save`. Its memory is the caller's to bound."""
+        return self._pack(unit, state, batch, as_lease_id(lease))
 
     def put(self, packed: PackedState) -> StateRef:
-        """The second half of `save`; safe to repeat."""
+        """Store a packed state: the second half of `save`. Safe to repeat."""
         self._store.put(packed.ref.key, packed.data)
         return packed.ref
 
     def fetch(self, ref: StateRef) -> Bytes:
-        """The bytes of a saved state, as they are; verified when they are loaded."""
-        return self._store.get(ref.key).data
+        """Return the stored bytes of a state, unverified; `load` verifies them."""
+        return self._store.get(ref.key)
 
-    def load(self, ref: StateRef, *, columns: bool = False, fetch: Fetch | None = None) -> SavedState:
-        """The state as it was saved; with `columns`, as columns where it was stored as such.
+    def load(self, ref: StateRef, *, fetch: Fetch | None = None) -> SavedState:
+        """Return the state as it was saved.
 
-        `fetch` may bring the bytes from elsewhere than the store: they are verified all the same.
+        `fetch` may bring the bytes from elsewhere than the store: they are verified all the same. An object
+        may have other parts than the state (older versions wrote "pending"): they are ignored.
         """
-        data = (fetch or self.fetch)(ref)
-        saved = unpack(data, key=ref.key, secret=self._secret, columns=columns)
-        return SavedState(saved.parts["state"], saved.parts.get("pending"), dict(saved.meta))
+        saved = unpack((fetch or self.fetch)(ref), key=ref.key, secret=self._secret)
+        return SavedState(saved.parts["state"], dict(saved.meta))
 
-    def save_many(
-        self,
-        items: Iterable[Save],
-        *,
-        lease: Lease | str,
-        on_progress: Callable[[Progress], object] | None = None,
-    ) -> Transfer[StateRef]:
-        """Save units in the background, in parallel, within the memory budget.
+    def load_many(self, refs: Iterable[StateRef], *, fetch: Fetch | None = None) -> dict[UnitId, SavedState]:
+        """Load states in parallel, within the memory budget for stored bytes, and return them in the order given.
 
-        A state's size before it is encoded is an estimate; where it is far off, memory is over the budget by that
-        much, until that state is stored.
+        One that fails does not stop the others: `TransferFailed` has the reasons and the states that were loaded.
         """
-        lease_id = open_lease_id(lease)
-        work: dict[Unit, Callable[[], tuple[StateRef, int]]] = {}
-        for item in items:
-            _refuse_twice(item.unit, work)
-            work[item.unit] = partial(self._save_measured, item, lease_id)
-        return Transfer(self._executor, work, on_progress)
-
-    def load_many(
-        self,
-        refs: Iterable[StateRef],
-        *,
-        columns: bool = False,
-        fetch: Fetch | None = None,
-        on_progress: Callable[[Progress], object] | None = None,
-    ) -> Transfer[SavedState]:
-        """Load units in the background, in parallel, within the memory budget for stored bytes on their way."""
-        work: dict[Unit, Callable[[], tuple[SavedState, int]]] = {}
+        by_unit: dict[UnitId, StateRef] = {}
         for ref in refs:
-            _refuse_twice(ref.unit, work)
-            work[ref.unit] = partial(self._load_measured, ref, columns, fetch)
-        return Transfer(self._executor, work, on_progress)
+            if ref.unit in by_unit:
+                raise InvalidStorageInput(f"{ref.unit} is named twice in one call. Name every unit once.")
+            by_unit[ref.unit] = ref
+        futures = {unit: self._executor.submit(self._load, ref, fetch) for unit, ref in by_unit.items()}
+        reasons = {unit: reason for unit, future in futures.items() if (reason := future.exception()) is not None}
+        loaded = {unit: future.result() for unit, future in futures.items() if unit not in reasons}
+        if reasons:
+            raise TransferFailed(reasons, loaded)
+        return loaded
 
     def close(self) -> None:
-        """Finish what is under way, and give the threads back; the store stays open."""
-        self._executor.shutdown()
+        """Finish what is under way and end the manager's own threads; the store stays open."""
+        if self._owns_executor:
+            self._executor.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -157,34 +127,12 @@ class StateManager:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _save(self, item: Save, lease: str) -> StateRef:
-        with self.budget.taken(sum(map(encoded_size_hint, _parts(item).values()))) as grant:
-            packed = self._packed(item, lease)
-            grant.resize(packed.ref.size)
-            return self.put(packed)
+    def _pack(self, unit: UnitId, state: Any, batch: int, lease: str) -> PackedState:
+        key = self._paths.state(lease, unit.segment, batch)
+        meta: dict[str, JSON] = {"unit": unit.to_json(), "batch": batch}
+        data = pack({"state": state}, key=key, secret=self._secret, compression=self._compression, meta=meta)
+        return PackedState(StateRef(key, unit, batch, len(data), lease), data)
 
-    def _packed(self, item: Save, lease: str) -> PackedState:
-        key = self._paths.state(lease, item.unit.segment, item.batch)
-        meta: dict[str, Any] = {"unit": item.unit.to_json(), "batch": item.batch}
-        if item.keys is not None:
-            meta["keys"] = list(item.keys)
-        data = pack(_parts(item), key=key, secret=self._secret, compression=self._compression, meta=meta)
-        return PackedState(StateRef(key, item.unit, item.batch, len(data), lease), data)
-
-    def _save_measured(self, item: Save, lease: str) -> tuple[StateRef, int]:
-        ref = self._save(item, lease)
-        return ref, ref.size
-
-    def _load_measured(self, ref: StateRef, columns: bool, fetch: Fetch | None) -> tuple[SavedState, int]:
-        with self.budget.taken(ref.size):
-            return self.load(ref, columns=columns, fetch=fetch), ref.size
-
-
-def _parts(item: Save) -> dict[str, Any]:
-    pending = {} if item.pending_records is None else {"pending": item.pending_records}
-    return {"state": item.state, **pending}
-
-
-def _refuse_twice(unit: Unit, work: dict[Unit, Any]) -> None:
-    if unit in work:
-        raise InvalidStorageInput(f"{unit} is twice in one transfer. Give every unit once.")
+    def _load(self, ref: StateRef, fetch: Fetch | None) -> SavedState:
+        with self.budget.reserve(ref.size):
+            return self.load(ref, fetch=fetch)

@@ -1,9 +1,9 @@
-"""Where the objects of one operator are; the one place that spells their keys.
+"""The keys of an operator's objects; the one place that spells them.
 
 operators/<name>/state/<lease>/<unit>-<batch>-<nonce>.state       a unit's state, saved under a lease
 operators/<name>/log/<batch>/<round>-<partition>-<chunk>-<nonce>.log   input of one source partition
-operators/<name>/manifest/<number>.manifest                       what is true
-operators/<name>/leases/<lease>.json                              work under way
+operators/<name>/manifest/<number>.manifest                       a version of the manifest
+operators/<name>/leases/<lease>.json                              an open lease
 
 Numbers have leading zeros, so that the order of the keys is the order of the numbers.
 """
@@ -12,7 +12,7 @@ import secrets
 
 from storage.errors import InvalidStorageInput
 from storage.state.refs import LogRef
-from storage.stores.keys import checked_key, name_segment
+from storage.stores.keys import check_key, to_key_segment
 
 _NUMBER_DIGITS = 20  # any 64-bit number
 
@@ -22,16 +22,16 @@ class Paths:
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
-        root = f"operators/{name_segment(operator)}"
+        root = f"operators/{to_key_segment(operator)}"
         self.states = f"{root}/state/"
         self.logs = f"{root}/log/"
         self.manifests = f"{root}/manifest/"
         self.leases = f"{root}/leases/"
-        checked_key(self.manifest(0))
+        check_key(self.manifest(0))
 
     def state(self, lease: str, unit_segment: str, batch: int) -> str:
-        """A new key every time: state objects are never written twice."""
-        return checked_key(f"{self.states}{lease}/{unit_segment}-{batch}-{secrets.token_hex(8)}.state")
+        """Return a new key: every saved state has its own."""
+        return check_key(f"{self.states}{lease}/{unit_segment}-{batch}-{secrets.token_hex(8)}.state")
 
     def log(self, ref: LogRef) -> str:
         place = f"{ref.round:04d}-{ref.partition:06d}-{ref.chunk:04d}"
@@ -41,7 +41,7 @@ class Paths:
         return f"{self.manifests}{number:0{_NUMBER_DIGITS}d}.manifest"
 
     def lease(self, lease: str) -> str:
-        return checked_key(f"{self.leases}{lease}.json")
+        return check_key(f"{self.leases}{lease}.json")
 
     def lease_of_state(self, key: str) -> str:
         return key.removeprefix(self.states).partition("/")[0]
@@ -50,13 +50,13 @@ class Paths:
         return key.removeprefix(self.leases).removesuffix(".json")
 
     def batch_of_log(self, key: str) -> int:
-        return _number(key, key.removeprefix(self.logs).partition("/")[0])
+        return _parse_number(key, key.removeprefix(self.logs).partition("/")[0])
 
     def number_of_manifest(self, key: str) -> int:
-        return _number(key, key.removeprefix(self.manifests).removesuffix(".manifest"))
+        return _parse_number(key, key.removeprefix(self.manifests).removesuffix(".manifest"))
 
 
-def _number(key: str, digits: str) -> int:
+def _parse_number(key: str, digits: str) -> int:
     if not digits.isdecimal():
         raise InvalidStorageInput(f"{key!r} is not an object of an operator. Move it out of the operator's folder.")
     return int(digits)

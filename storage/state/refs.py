@@ -1,11 +1,11 @@
-"""Names of immutable objects, small enough for messages and manifests: where a state is, where a batch's input is."""
+"""References to immutable objects, small enough for messages and manifests: saved states and logged input."""
 
 import secrets
 from dataclasses import dataclass
 from typing import Any, Self
 
 from storage.errors import InvalidStorageInput
-from storage.state.unit import Unit
+from storage.state.unit_id import UnitId
 
 BEFORE_FIRST_BATCH = -1  # Structured Streaming counts batches from 0
 
@@ -18,7 +18,7 @@ class StateRef:
     """
 
     key: str
-    unit: Unit
+    unit: UnitId
     batch: int
     size: int
     lease: str
@@ -40,15 +40,15 @@ class StateRef:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        return cls(**{**document, "unit": Unit.from_json(document["unit"])})
+        return cls(**{**document, "unit": UnitId.from_json(document["unit"])})
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class LogRef:
     """The logged input of one batch, in one round, from one source partition; refs sort in the order of replay.
 
-    What is too much for one object is logged in several: `chunk` counts them in the order of the rows. The nonce tells
-    attempts apart: two appends of the same input are two objects, and the commit names one of them.
+    Input that is too large for one object is logged in several: `chunk` counts them in the order of the rows. The nonce
+    tells attempts apart: two appends of the same input are two objects, and the commit names one of them.
     """
 
     batch: int
@@ -67,11 +67,11 @@ class LogRef:
 
     @classmethod
     def new(cls, batch: int, round_: int, partition: int, chunk: int = 0) -> Self:
-        """With a nonce of its own; the size is known later."""
+        """Return a ref with a new nonce; its size is not known yet."""
         return cls(batch, round_, partition, chunk, secrets.token_hex(6), 0)
 
     def to_json(self) -> list[Any]:
-        """A list, not a dict: a manifest may hold thousands."""
+        """Return a list, not a dict: a manifest may hold thousands."""
         return [self.batch, self.round, self.partition, self.chunk, self.nonce, self.size]
 
     @classmethod

@@ -1,6 +1,6 @@
-"""Where bytes are kept. One store a module; adding one is a module here and an entry in `STORES`."""
+"""Where bytes are kept: one store a module. A new store is a module here and an entry in `STORES`."""
 
-from storage.stores.opening import STORES, open  # noqa: A004 - callers write storage.open
-from storage.stores.protocol import DEFAULT_TIMEOUT_SECONDS, Entry, Store, Stored
+from storage.stores.protocol import DEFAULT_TIMEOUT_SECONDS, ObjectInfo, Store
+from storage.stores.registry import STORES, open  # noqa: A004 - callers write storage.open
 
-__all__ = ["DEFAULT_TIMEOUT_SECONDS", "STORES", "Entry", "Store", "Stored", "open"]
+__all__ = ["DEFAULT_TIMEOUT_SECONDS", "STORES", "ObjectInfo", "Store", "open"]

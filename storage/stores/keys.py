@@ -1,4 +1,4 @@
-"""Names of objects: made so that no object is the folder of another, on any store."""
+"""Keys of objects: built so that no object is the folder of another, on any store."""
 
 import re
 
@@ -8,17 +8,17 @@ from storage.errors import InvalidStorageInput
 # an object from listings, and a file system cannot hold a file and a folder of one name.
 _KEY = re.compile(r"(?:[A-Za-z0-9_=-]+/)*[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_-]+)+")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9_=-]+/)*[A-Za-z0-9_=.-]*")
-_LONGEST_KEY = 900  # S3 allows 1024 bytes, and a store's own prefix comes before the key
-_LONGEST_SEGMENT = 200  # file systems and MinIO allow 255 bytes
+_MAX_KEY_LENGTH = 900  # S3 allows 1024 bytes, and a store's own prefix comes before the key
+_MAX_SEGMENT_LENGTH = 200  # file systems and MinIO allow 255 bytes
 
 
-def checked_key(key: str) -> str:
-    """The key, refused unless it is `folder/.../name.extension` in plain letters, digits, `_`, `=` and `-`."""
+def check_key(key: str) -> str:
+    """Return the key; refuse it unless it is `folder/.../name.extension` in letters, digits, `_`, `=` and `-`."""
     if (
         not isinstance(key, str)
         or not _KEY.fullmatch(key)
-        or len(key) > _LONGEST_KEY
-        or max(map(len, key.split("/"))) > _LONGEST_SEGMENT
+        or len(key) > _MAX_KEY_LENGTH
+        or max(map(len, key.split("/"))) > _MAX_SEGMENT_LENGTH
     ):
         raise InvalidStorageInput(
             f"{key!r} is not a key. Write folder/name.extension with letters, digits, '_', '=' and '-'; "
@@ -27,15 +27,15 @@ def checked_key(key: str) -> str:
     return key
 
 
-def checked_prefix(prefix: str) -> str:
-    """The beginning of keys, for listings."""
-    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix) or len(prefix) > _LONGEST_KEY:
+def check_prefix(prefix: str) -> str:
+    """Return the prefix; refuse it if no key can start with it."""
+    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix) or len(prefix) > _MAX_KEY_LENGTH:
         raise InvalidStorageInput(f"{prefix!r} is not the beginning of a key. Write folder/ or folder/name.")
     return prefix
 
 
-def name_segment(name: str) -> str:
-    """A user's name (of an operator, say) as one segment of a key: plain characters stay, others become `=xx`."""
+def to_key_segment(name: str) -> str:
+    """Return a user's name (of an operator, say) as one segment of a key; special characters become `=xx`."""
     try:
         plain = re.sub(r"[^A-Za-z0-9_-]", lambda found: "".join(f"={byte:02x}" for byte in found[0].encode()), name)
     except UnicodeEncodeError:

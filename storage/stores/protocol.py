@@ -8,68 +8,57 @@ DEFAULT_TIMEOUT_SECONDS = 60.0  # a hundred megabytes over a slow link, retries 
 Bytes = bytes | bytearray | memoryview
 
 
-class Entry(NamedTuple):
+class ObjectInfo(NamedTuple):
     """An object as a listing shows it."""
 
     key: str
     size: int
 
 
-class Stored(NamedTuple):
-    """An object's bytes and the version they are; the version is only good for `compare_and_swap`."""
-
-    data: memoryview
-    version: str
-
-
 @runtime_checkable
 class Store(Protocol):
     """A flat set of named, whole objects.
 
-    When a write returns, the object is durable and every later read or listing sees it; when it raises
-    `StoreUnavailable`, it may or may not have happened, and an object is never seen half-written. Keys are checked
+    When a write returns, the object is durable and every later read or listing sees it. When a write raises
+    `StoreUnavailable`, it may or may not have happened. A reader never sees a half-written object. Keys are checked
     (see `storage.stores.keys`). All operations are safe to call from many threads. `timeout` bounds one call in
     seconds, retries included; None means the store's default.
     """
 
     @property
     def url(self) -> str:
-        """Where this store is; safe to print: never a credential."""
+        """The URL of this store, without credentials: safe to print."""
         ...
 
     @property
     def conditional(self) -> bool:
-        """Whether conditional writes hold against other processes; if not, only one writer is safe."""
+        """Whether `put_if_absent` holds against other processes; if not, only one writer is safe."""
         ...
 
-    def put(self, key: str, data: Bytes, *, timeout: float | None = None) -> str:
-        """Store an object, over any older one; its version."""
+    def put(self, key: str, data: Bytes, *, timeout: float | None = None) -> None:
+        """Store an object, and replace an older one."""
         ...
 
-    def put_if_absent(self, key: str, data: Bytes, *, timeout: float | None = None) -> str:
-        """Store an object where there is none; its version. `AlreadyExists` if there is one."""
+    def put_if_absent(self, key: str, data: Bytes, *, timeout: float | None = None) -> None:
+        """Store an object under a key that has none; `AlreadyExists` if it has one."""
         ...
 
-    def compare_and_swap(self, key: str, data: Bytes, expected: str, *, timeout: float | None = None) -> str:
-        """Store an object over the very version that was read; its new version. `Changed` if that is gone."""
-        ...
-
-    def get(self, key: str, *, timeout: float | None = None) -> Stored:
-        """The whole object; `ObjectMissing` if there is none."""
+    def get(self, key: str, *, timeout: float | None = None) -> memoryview:
+        """Return the whole object; `ObjectMissing` if there is none."""
         ...
 
     def get_range(self, key: str, start: int, stop: int, *, timeout: float | None = None) -> memoryview:
-        """Bytes start..stop-1, fewer if the object ends before; `ObjectMissing` if there is none."""
+        """Return bytes start..stop-1, fewer if the object ends before; `ObjectMissing` if there is none."""
         ...
 
-    def list(self, prefix: str = "", *, timeout: float | None = None) -> Iterator[Entry]:
-        """All objects whose key starts with `prefix`, in order of their keys, however many there are."""
+    def list(self, prefix: str = "", *, timeout: float | None = None) -> Iterator[ObjectInfo]:
+        """Iterate over all objects whose key starts with `prefix`, in order of their keys."""
         ...
 
     def delete(self, keys: Iterable[str], *, timeout: float | None = None) -> None:
-        """Remove objects; those that are not there do not matter."""
+        """Remove objects; keys without an object are ignored."""
         ...
 
     def close(self) -> None:
-        """Give connections and threads back; idempotent."""
+        """Release connections and threads; idempotent."""
         ...

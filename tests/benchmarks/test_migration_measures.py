@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from benchmarks.migration.goals import Goal
-from benchmarks.migration.measures import Responses, Window, silence, touched_by, within
+from benchmarks.migration.measures import Responses, Window, measure_silence, summarise_affected, summarise_entered
 from benchmarks.migration.source import ClockedReader
 from benchmarks.migration.stream import start_clock
-from benchmarks.migration.throughput import rows_per_second
+from benchmarks.migration.throughput import compute_rows_per_second
 
 SECOND = 1_000_000
 KEYS = 1_000
@@ -33,25 +33,25 @@ def window(began: float, ended: float) -> Window:
 def test_a_record_that_waits_through_a_window_is_touched_by_it_and_not_within_it() -> None:
     seen = responses((1, 9, 0), (5, 6, 0), (7, 7.5, 0))
 
-    assert touched_by(seen, window(4, 6.5)).peak == 8_000
-    assert touched_by(seen, window(4, 6.5)).records == 2
-    assert within(seen, window(4, 6.5)).peak == 1_000
+    assert summarise_affected(seen, window(4, 6.5)).peak == 8_000
+    assert summarise_affected(seen, window(4, 6.5)).records == 2
+    assert summarise_entered(seen, window(4, 6.5)).peak == 1_000
 
 
 def test_the_longest_silence_is_that_of_the_task_that_is_worst_off_among_those_asked_for() -> None:
     seen = responses((0, 1, 0), (1, 2, 0), (0, 1, 1), (4, 5, 1), (0, 1, 2), (8, 9, 2))
 
-    assert silence(seen, frozenset({0, 1}), window(2, 3)).readable == pytest.approx(4)
-    assert silence(seen, frozenset({0, 1, 2}), window(2, 3)).readable == pytest.approx(8)
-    assert silence(seen, frozenset({0, 1}), window(6, 7)).readable == 0
+    assert measure_silence(seen, frozenset({0, 1}), window(2, 3)).readable == pytest.approx(4)
+    assert measure_silence(seen, frozenset({0, 1, 2}), window(2, 3)).readable == pytest.approx(8)
+    assert measure_silence(seen, frozenset({0, 1}), window(6, 7)).readable == 0
 
 
 def test_rows_of_a_batch_are_spread_over_the_time_since_the_batch_before() -> None:
     moments = np.array([1, 2, 4]) * SECOND
     rows = np.array([100, 100, 100])
 
-    assert rows_per_second(moments, rows, [window(1, 2)]) == pytest.approx(100)
-    assert rows_per_second(moments, rows, [window(2, 3)]) == pytest.approx(50)
+    assert compute_rows_per_second(moments, rows, [window(1, 2)]) == pytest.approx(100)
+    assert compute_rows_per_second(moments, rows, [window(2, 3)]) == pytest.approx(50)
 
 
 def test_a_goal_that_was_not_measured_is_neither_met_nor_missed() -> None:

@@ -1,4 +1,4 @@
-"""A real Chromium without a window, on a page of this machine."""
+"""A headless Chromium."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
-
-from tests.spark.conftest import spark as spark  # for the page of a job on a real one
 
 FLAGS = [
     "--headless",
@@ -29,7 +27,7 @@ FLAGS = [
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium chromium-driver")
+        pytest.skip("Chromium is not installed: apt-get install chromium chromium-driver")
     options = ChromeOptions()
     options.binary_location = chromium
     profile: Path = tmp_path_factory.mktemp("chromium")

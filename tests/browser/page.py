@@ -1,4 +1,4 @@
-"""The page as its reader uses it."""
+"""The page, driven as a user would."""
 
 import time
 from collections.abc import Callable
@@ -12,38 +12,40 @@ from selenium.webdriver.support.ui import Select
 
 from elastic.api.server import Server
 
-_PATIENCE_SECONDS = 20.0
+_TIMEOUT_SECONDS = 20.0
 
 
 class Page:
-    """Opens the page of a server; every wait ends in time, or fails with what it waited for."""
+    """Opens the page of a server. A wait that times out names what it waited for."""
 
     def __init__(self, browser: Chrome, server: Server) -> None:
         self.browser = browser
         self.server = server
-        self.complaints()  # those of earlier pages
+        self.read_errors()  # discards those of earlier pages
         browser.get(server.url)
         self.until("live", lambda: self.text("link") == "live" and self.cells())
 
-    def until(self, what: str, holds: Callable[[], Any], seconds: float = _PATIENCE_SECONDS) -> Any:
+    def until(self, what: str, holds: Callable[[], Any], seconds: float = _TIMEOUT_SECONDS) -> Any:
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             if found := holds():
                 return found
             time.sleep(0.05)
-        raise AssertionError(f"not in time: {what}. The page says: {self.text('message')!r}")
+        raise AssertionError(
+            f"timed out after {seconds:g} s waiting for: {what}. Message on the page: {self.text('message')!r}"
+        )
 
     def resize(self, width: int | None, height: int = 900) -> None:
-        """As wide as this screen; None is as wide as it was."""
+        """Emulate a screen of this width; None restores the window."""
         command = "Emulation.clearDeviceMetricsOverride"
-        how: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
         if width is not None:
             command = "Emulation.setDeviceMetricsOverride"
-            how = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.browser.execute_cdp_cmd(command, how)
+            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd(command, metrics)
 
-    def picture(self, path: Path) -> None:
-        """The whole page, for whoever wants to see what a test saw."""
+    def save_screenshot(self, path: Path) -> None:
+        """Save a picture of the whole page."""
         height = self.run("return document.documentElement.scrollHeight")
         self.resize(1360, height)
         self.browser.save_screenshot(str(path))
@@ -59,7 +61,7 @@ class Page:
         return self.browser.execute_script(script, *arguments)
 
     def cells(self) -> list[dict[str, str]]:
-        """Every task of the strip: who owns it, and whether it stays, waits, moves or has moved."""
+        """Return the owner and the state of every task in the strip."""
         script = "return [...document.querySelectorAll('#strip .cell[data-task]')].map((cell) => ({...cell.dataset}))"
         found: list[dict[str, str]] = self.run(script)
         return found
@@ -70,12 +72,12 @@ class Page:
     def nodes(self) -> set[str]:
         return set(self.owners())
 
-    def flying(self) -> int:
-        """How many tasks are drawn on their way."""
+    def count_in_flight(self) -> int:
+        """Return the number of animated tasks."""
         return int(self.run("return document.querySelectorAll('#strip .flight[visibility=visible]').length"))
 
     def records(self) -> int:
-        """How many records of the journal are shown."""
+        """Return the number of journal records on the page."""
         return len(self.browser.find_elements(By.CSS_SELECTOR, "#journal tbody tr"))
 
     def choose(self, name: str, value: str) -> None:
@@ -89,31 +91,29 @@ class Page:
         self.browser.find_element(By.XPATH, f"//summary[text()='{summary}']").click()
 
     def compare(self) -> list[str]:
-        """Ask for plans; the strategies that are shown."""
+        """Compare plans; return the strategies on the page."""
         self.run("document.getElementById('plans').replaceChildren()")
         self.element("compare").click()
         find = "return [...document.querySelectorAll('.candidate')].map((one) => one.dataset.strategy)"
         return list(self.until("plans", lambda: self.run(find)))
 
-    def go(self, strategy: str, token: str | None = None) -> None:
-        """Carry a plan out; the token, if it is asked for."""
+    def carry_out(self, strategy: str, token: str | None = None) -> None:
+        """Carry out a plan, and enter the token if one is given."""
         button = self.browser.find_element(By.CSS_SELECTOR, f".candidate[data-strategy={strategy}] .go")
         self.run("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
         if token is not None:
-            self.give(token)
+            self.enter_token(token)
 
-    def give(self, token: str) -> None:
-        self.until(
-            "the question for the token", lambda: self.run("return document.getElementById('token-dialog').open")
-        )
+    def enter_token(self, token: str) -> None:
+        self.until("the token dialog", lambda: self.run("return document.getElementById('token-dialog').open"))
         self.fill("token", token)
         self.element("token-ok").click()
 
-    def complaints(self) -> list[str]:
-        """What the browser itself found wrong: scripts that failed, files that are missing, policies broken."""
-        return [entry["message"] for entry in self._logged() if entry["level"] == "SEVERE"]
+    def read_errors(self) -> list[str]:
+        """Return and clear the browser's own errors: failed scripts, missing files, policy violations."""
+        return [entry["message"] for entry in self._read_log() if entry["level"] == "SEVERE"]
 
-    def _logged(self) -> list[dict[str, str]]:
+    def _read_log(self) -> list[dict[str, str]]:
         found: list[dict[str, str]] = self.browser.get_log("browser")  # type: ignore[no-untyped-call]
         return found

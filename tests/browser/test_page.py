@@ -1,4 +1,4 @@
-"""The live page in a real browser, on a job of paper: everything that a reader can do there."""
+"""The live page in a real browser, on a fake job: every action that it offers."""
 
 import re
 from collections.abc import Iterator
@@ -33,13 +33,13 @@ def server(job: PaperJob) -> Iterator[Server]:
 def page(browser: Chrome, server: Server) -> Iterator[Page]:
     page = Page(browser, server)
     yield page
-    assert page.complaints() == []
+    assert page.read_errors() == []
 
 
 def scale_to(page: Page, nodes: int, token: str | None) -> None:
     page.fill("count", str(nodes))
     page.compare()
-    page.go("ssm", token)
+    page.carry_out("ssm", token)
 
 
 def test_the_page_shows_every_task_node_figure_and_batch(page: Page, job: PaperJob) -> None:
@@ -47,15 +47,15 @@ def test_the_page_shows_every_task_node_figure_and_batch(page: Page, job: PaperJ
     assert re.findall(r"node-\d · \d", page.text("legend")) == [f"node-{number} · 4" for number in (1, 2, 3, 4)]
     rows = page.until("bars", lambda: page.browser.find_elements(By.CSS_SELECTOR, "#nodes .bar.work .fill"))
     assert len(rows) == 4
-    assert page.text("cap").endswith("carries.")
+    assert page.text("cap").endswith("balanced assignment.")
     assert page.text("state") == "running"
     page.until("a chart of response times", lambda: page.run("return document.querySelector('#response path.trigger')"))
-    assert "rows a second" in page.text("figures")
-    assert page.text("journal") == "Nothing has been decided yet."
-    assert page.text("migration").startswith("None yet")
+    assert "rows per second" in page.text("figures")
+    assert page.text("journal") == "No records yet."
+    assert page.text("migration").startswith("No migration yet")
 
 
-def test_another_job_can_be_chosen(page: Page) -> None:
+def test_another_job_can_be_selected(page: Page) -> None:
     page.choose("job", "clicks")
     page.until("the tasks of the other job", lambda: len(page.cells()) == 8 and page.nodes() == {"node-1", "node-2"})
 
@@ -66,23 +66,23 @@ def test_plans_of_several_strategies_are_compared_and_nothing_changes(page: Page
     page.element("fewer").click()
     assert page.element("count").get_attribute("value") == "6"
     assert page.compare() == ["ssm", "even", "consistent-hash"]
-    told = page.text("plans")
-    assert "joining node-5, node-6" in told
-    assert "of all state" in told
+    plans = page.text("plans")
+    assert "joining node-5, node-6" in plans
+    assert "of all state" in plans
     assert job.migration is None
 
 
-def test_a_job_is_scaled_with_a_button_and_tasks_are_seen_on_their_way(page: Page, job: PaperJob) -> None:
+def test_a_button_scales_the_job_and_tasks_in_flight_are_animated(page: Page, job: PaperJob) -> None:
     job.cluster.go.clear()
     scale_to(page, 6, page.server.token)
-    page.until("tasks on their way", page.flying)
+    page.until("tasks in flight", page.count_in_flight)
     assert page.text("phase") == "moving"
     assert "moving" in {cell["state"] for cell in page.cells()}
     assert re.search(r"tasks0 of \d+", page.text("migration"))
     job.cluster.go.set()
     page.until("the end", lambda: page.text("phase") == "done")
     page.until("all tasks at their new nodes", lambda: page.owners() == list(job.assignment().owners))
-    assert page.flying() == 0
+    assert page.count_in_flight() == 0
     assert len(page.nodes()) == 6
     assert page.text("plans") == ""
     page.until("two records", lambda: page.records() == 2)
@@ -90,21 +90,21 @@ def test_a_job_is_scaled_with_a_button_and_tasks_are_seen_on_their_way(page: Pag
     page.until("a band in the chart", lambda: page.run("return document.querySelector('#response .band')"))
 
 
-def test_the_token_is_asked_for_once_and_a_wrong_one_again(page: Page, job: PaperJob) -> None:
+def test_the_page_asks_for_the_token_once_and_again_if_it_is_wrong(page: Page, job: PaperJob) -> None:
     scale_to(page, 5, "not-the-token-at-all")
     page.until("another question", lambda: page.element("token-wrong").is_displayed())
     assert job.migration is None
-    page.give(page.server.token)
+    page.enter_token(page.server.token)
     page.until("the end", lambda: page.text("phase") == "done")
     scale_to(page, 4, None)
     page.until("the second one", lambda: job.migration is not None and len(job.assignment().nodes) == 4)
     stored = page.run("return [localStorage.length, sessionStorage.length, document.cookie, location.href]")
     assert stored[:3] == [0, 0, ""]
     assert page.server.token not in page.browser.page_source + stored[3]
-    page.complaints()  # the browser notes the refused one
+    page.read_errors()  # the browser logs the 401
 
 
-def test_giving_no_token_changes_nothing(page: Page, job: PaperJob) -> None:
+def test_cancelling_the_token_dialog_changes_nothing(page: Page, job: PaperJob) -> None:
     scale_to(page, 5, None)
     page.until("the question", lambda: page.element("token-cancel").is_displayed())
     page.element("token-cancel").click()
@@ -130,14 +130,14 @@ def test_a_migration_is_paused_resumed_and_cancelled(page: Page, job: PaperJob) 
     page.element("cancel").click()
     migration = job.migration
     assert migration is not None
-    page.until("the request", lambda: migration.run.is_cancelled)
+    page.until("the request", lambda: migration.is_cancelled)
     job.cluster.go.set()
     page.until("cancelled", lambda: page.text("phase") == "cancelled")
     assert not page.element("cancel").is_enabled()
     assert migration.phase == "cancelled"
 
 
-def test_a_paused_migration_says_so_instead_of_a_time_left(page: Page, job: PaperJob) -> None:
+def test_a_paused_migration_shows_no_time_left(page: Page, job: PaperJob) -> None:
     page.open("How state moves")
     page.fill("tasks-per-node", "1")
     job.cluster.go.clear()
@@ -147,14 +147,14 @@ def test_a_paused_migration_says_so_instead_of_a_time_left(page: Page, job: Pape
     page.until("pausing", lambda: page.text("phase") == "pausing")
     job.cluster.go.set()
     page.until("paused", lambda: page.text("phase") == "paused")
-    assert page.text("migration").startswith("Migration 1: 4 → 8 nodes  ssm, progressive, by store")
+    assert page.text("migration").startswith("Migration 1: 4 → 8 nodes  strategy ssm, mode progressive, transfer store")
     assert "time leftpaused" in page.text("migration")
     page.element("resume").click()
     page.until("the end", lambda: page.text("phase") == "done")
-    assert "time leftover" in page.text("migration")
+    assert "time leftended" in page.text("migration")
 
 
-def test_every_migration_in_the_chart_has_a_name(page: Page, job: PaperJob) -> None:
+def test_every_migration_in_the_chart_has_a_label(page: Page, job: PaperJob) -> None:
     for number, nodes in enumerate((5, 4, 6, None), start=1):
         migration = job.rebalance(relax=True, strategy="even") if nodes is None else job.scale(nodes, relax=True)
         assert migration.wait(10)
@@ -181,7 +181,7 @@ def overlap(a: dict[str, float], b: dict[str, float]) -> bool:
     return across and a["top"] + 2 < b["bottom"] and b["top"] + 2 < a["bottom"]
 
 
-def test_nodes_are_in_the_order_of_their_names(browser: Chrome) -> None:
+def test_nodes_are_sorted_by_name(browser: Chrome) -> None:
     with elastic.api.serve(PaperJob(tasks=24, nodes=12)) as server:
         page = Page(browser, server)
         named = page.until("nodes", lambda: page.run("return [...document.querySelectorAll('#nodes .swatch')]"))
@@ -190,7 +190,7 @@ def test_nodes_are_in_the_order_of_their_names(browser: Chrome) -> None:
 
 
 class QuietJob(PaperJob):
-    """No batch ever comes."""
+    """A job that never gets a batch."""
 
     def _batch(self) -> int:
         return -1
@@ -204,14 +204,14 @@ def test_an_empty_apply_lag_is_explained(browser: Chrome) -> None:
     with elastic.api.serve(QuietJob()) as server:
         page = Page(browser, server)
         page.until("why", lambda: re.search("apply lag.no batch yet", page.text("figures")))
-        page.until("why", lambda: "No batch was applied lately" in page.text("response"))
+        page.until("why", lambda: "No batch was applied recently" in page.text("response"))
 
 
-def test_the_story_of_a_migration_can_be_read(page: Page) -> None:
+def test_the_story_of_a_migration_is_shown(page: Page) -> None:
     scale_to(page, 5, page.server.token)
     page.until("the end", lambda: page.text("phase") == "done")
     page.open("Story")
-    page.until("the story", lambda: "StateReleased" in page.text("story"))
+    page.until("the story", lambda: "released tasks" in page.text("story"))
 
 
 def test_nodes_are_removed_by_name(page: Page, job: PaperJob) -> None:
@@ -219,35 +219,35 @@ def test_nodes_are_removed_by_name(page: Page, job: PaperJob) -> None:
     page.browser.find_element(By.CSS_SELECTOR, "input[name=remove][value=node-2]").click()
     page.compare()
     assert "leaving node-2" in page.text("plans")
-    page.go("ssm", page.server.token)
+    page.carry_out("ssm", page.server.token)
     page.until("the end", lambda: page.text("phase") == "done")
     assert set(job.assignment().nodes) == {"node-1", "node-3", "node-4"}
 
 
-def test_a_job_is_rebalanced_in_the_mode_that_was_chosen(page: Page, job: PaperJob) -> None:
+def test_a_rebalance_uses_the_selected_mode(page: Page, job: PaperJob) -> None:
     page.choose("what", "rebalance")
     page.fill("tau", "0.05")
     page.open("How state moves")
     page.choose("mode", "live")
     page.choose("transfer", "direct")
     page.compare()
-    page.go("even", page.server.token)
+    page.carry_out("even", page.server.token)
     page.until("the end", lambda: page.text("phase") == "done")
     assert job.migration is not None
     assert (job.migration.mode, job.migration.transfer, job.migration.plan.strategy) == ("live", "direct", "even")
     assert job.migration.plan.tau == 0.05
 
 
-def test_what_is_refused_is_told_with_what_to_do(page: Page, job: PaperJob) -> None:
+def test_a_refused_request_is_shown_with_what_to_do(page: Page, job: PaperJob) -> None:
     job.cluster.go.clear()
     job.scale(5, relax=True)
     scale_to(page, 6, page.server.token)
     page.until("why", lambda: "Wait for it, cancel it" in page.text("message"))
     job.cluster.go.set()
-    page.complaints()  # the browser notes the 409
+    page.read_errors()  # the browser logs the 409
 
 
-def test_a_plan_that_cannot_be_says_which_numbers_would_do(page: Page) -> None:
+def test_an_infeasible_plan_shows_a_feasible_tau(page: Page) -> None:
     page.element("relax").click()
     page.fill("tau", "0")
     page.fill("count", "15")
@@ -255,7 +255,7 @@ def test_a_plan_that_cannot_be_says_which_numbers_would_do(page: Page) -> None:
     assert "Raise tau to" in page.text("plans")
 
 
-def test_older_records_of_the_journal_are_a_click_away(page: Page, job: PaperJob) -> None:
+def test_older_records_of_the_journal_are_loaded_on_request(page: Page, job: PaperJob) -> None:
     for nodes in [5, 4] * 7:
         assert job.scale(nodes, relax=True).wait(10)
     page.until("the newest", lambda: page.records() == 25)
@@ -263,17 +263,17 @@ def test_older_records_of_the_journal_are_a_click_away(page: Page, job: PaperJob
     page.until("all", lambda: page.records() == 28)
 
 
-def test_a_server_that_comes_back_is_found_again(browser: Chrome, job: PaperJob) -> None:
+def test_the_page_reconnects_to_a_restarted_server(browser: Chrome, job: PaperJob) -> None:
     with elastic.api.serve(job) as server:
         page = Page(browser, server)
         port = int(server.url.rpartition(":")[2])
-    page.until("notice", lambda: page.text("link") == "server lost, trying again")
+    page.until("notice", lambda: page.text("link") == "connection lost, retrying")
     with elastic.api.serve(job, port=port):
         page.until("live again", lambda: page.text("link") == "live")
 
 
 @pytest.mark.parametrize("width", [390, 820, 1360])
-def test_nothing_is_cut_off_on_any_screen(page: Page, width: int) -> None:
+def test_the_page_fits_every_screen_width(page: Page, width: int) -> None:
     page.resize(width)
     try:
         page.until("the width", lambda: page.run("return innerWidth") == width)
@@ -283,7 +283,7 @@ def test_nothing_is_cut_off_on_any_screen(page: Page, width: int) -> None:
         page.resize(None)
 
 
-def test_light_and_dark_are_a_click_apart(page: Page) -> None:
+def test_a_button_switches_between_light_and_dark(page: Page) -> None:
     theme = "return document.documentElement.dataset.theme + getComputedStyle(document.body).backgroundColor"
     before = page.run(theme)
     page.element("theme").click()

@@ -1,4 +1,4 @@
-"""The live page in a real browser, on a job on a real Spark that goes on counting all the while."""
+"""The live page in a real browser, on a job that keeps counting on a real Spark."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.spark.jobs import assert_exact, start_slow_to_move
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 
 _MIGRATION_SECONDS = 60.0
-# Of the migrations in the chart: each has a name, and no name covers another one.
+# Every migration in the chart has a label, and no two labels overlap.
 NAMES_APART = """
 const names = [...document.querySelectorAll("#response text.name")];
 const places = names.map((name) => name.getBoundingClientRect());
@@ -28,23 +28,23 @@ return places.length === 2 && !overlap(...places);
 
 
 @pytest.fixture
-def job(spark: SparkSession, tmp_path: Path) -> Iterator[elastic.Job]:
+def job(spark: SparkSession, tmp_path: Path) -> Iterator[elastic.SparkJob]:
     with start_slow_to_move(spark, tmp_path / "store") as job:
         yield job
 
 
 @pytest.fixture
-def page(browser: Chrome, job: elastic.Job) -> Iterator[Page]:
+def page(browser: Chrome, job: elastic.SparkJob) -> Iterator[Page]:
     with elastic.api.serve(job) as server:
         yield Page(browser, server)
 
 
-def test_a_job_on_spark_is_looked_at_planned_and_scaled_on_its_page(
-    page: Page, job: elastic.Job, tmp_path: Path
+def test_a_job_on_spark_is_monitored_planned_and_scaled_on_its_page(
+    page: Page, job: elastic.SparkJob, tmp_path: Path
 ) -> None:
     assert page.owners() == list(job.assignment().owners)
     assert page.text("state") == "running"
-    assert page.text("journal") == "Nothing has been decided yet."
+    assert page.text("journal") == "No records yet."
     page.until("both nodes at work", lambda: page.text("nodes").count(" %") == 2)
     page.until("Spark's triggers", lambda: page.run("return document.querySelector('#response path.trigger')"))
 
@@ -55,33 +55,33 @@ def test_a_job_on_spark_is_looked_at_planned_and_scaled_on_its_page(
     assert "joining node-3, node-4" in page.text("plans")
     assert job.migration is None
 
-    page.go("even", page.server.token)  # moves many, whatever the work that was measured
-    page.until("tasks on their way", page.flying, _MIGRATION_SECONDS)
-    page.picture(tmp_path / "moving.png")
+    page.carry_out("even", page.server.token)  # moves many, whatever the work that was measured
+    page.until("tasks in flight", page.count_in_flight, _MIGRATION_SECONDS)
+    page.save_screenshot(tmp_path / "moving.png")
     page.until("the end", lambda: page.text("phase") == "done", _MIGRATION_SECONDS)
     page.until("all tasks at their new nodes", lambda: page.owners() == list(job.assignment().owners))
     assert page.nodes() == {"node-1", "node-2", "node-3", "node-4"}
-    assert page.flying() == 0
+    assert page.count_in_flight() == 0
     page.until("two records", lambda: page.records() == 2)
     assert "2 → 4 nodes by even, progressive, store" in page.text("journal")
     assert "done after" in page.text("journal")
     page.until("a band in the chart", lambda: page.run("return document.querySelector('#response .band')"))
     page.open("Story")
-    page.until("the story", lambda: "StateReleased" in page.text("story"))
+    page.until("the story", lambda: "released tasks" in page.text("story"))
 
     page.choose("what", "remove")
     page.browser.find_element(By.CSS_SELECTOR, "input[name=remove][value=node-2]").click()
     page.compare()
-    page.go("ssm")
+    page.carry_out("ssm")
     page.until("the node gone", lambda: page.nodes() == {"node-1", "node-3", "node-4"}, _MIGRATION_SECONDS)
     page.until("the end", lambda: page.text("phase") == "done", _MIGRATION_SECONDS)
     page.until("four records", lambda: page.records() == 4)
     assert page.run(NAMES_APART)
-    page.picture(tmp_path / "moved.png")
+    page.save_screenshot(tmp_path / "moved.png")
 
     job.stop()
     page.until("the end of the job", lambda: page.text("state") == "stopped")
-    page.picture(tmp_path / "stopped.png")
+    page.save_screenshot(tmp_path / "stopped.png")
     assert "starting" not in page.text("legend") + page.text("nodes")
-    assert page.complaints() == []
+    assert page.read_errors() == []
     assert_exact(job)

@@ -61,8 +61,8 @@ def wait_until_degraded(life: Life, seconds: float) -> str | None:
         life.check()
         (code, health), metrics = read_health(life), read_metrics(life)
         overdue = [node for (name, node), value in metrics.items() if name == "elastic_node_step_overdue" and value]
-        told = str(health.get("problems"))
-        if code == HTTPStatus.OK and health["status"] == "degraded" and overdue and overdue[0] in told:
+        problems = str(health.get("problems"))
+        if code == HTTPStatus.OK and health["status"] == "degraded" and overdue and overdue[0] in problems:
             return overdue[0]
         time.sleep(_POLL_SECONDS)
     return None

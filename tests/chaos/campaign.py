@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.report import table
-from scripts.s3_server import minio_binary
+from scripts.s3_server import find_minio
 from tests.chaos import hazards
 from tests.chaos.falls import every_fall
 from tests.chaos.run import Outcome
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [
         scenario for scenario in (*SCENARIOS, *HAZARDS, *WINDOWED) if all(word in scenario.title for word in asked.only)
     ]
-    if minio_binary() is None:
+    if find_minio() is None:
         chosen = [scenario for scenario in chosen if scenario.store != "minio"]
         print("MinIO is not built, so its scenarios are left out; scripts/minio.sh builds it.")
     if not can_mount():

@@ -20,12 +20,12 @@ from elastic.operators import KeyedColumns
 
 UNSTAGED = "before staging"  # a sender is about to send
 STAGED = "staged"  # one source partition is sent, another one is not
-COMMITTED = "committed"  # the batch counts, and no unit of this node has taken it
+COMMITTED = "committed"  # the batch is committed, and no unit of this node has taken it
 APPLYING = "applying"  # some units of this node have taken it
 REPLAYING = "replaying"  # the same unit takes the same batch again, in the next life of its node
 REPORTING = "reporting"  # its units have taken it, and say so
 CAPTURING = "capturing"  # a state that includes the batch is being captured for a snapshot
-HANGING = "hanging"  # not a death: a unit of this node takes the batch, and does not come back from it
+HANGING = "hanging"  # not a death: a unit of this node takes the batch, and never ends its step
 MOMENTS = (UNSTAGED, STAGED, COMMITTED, APPLYING, REPLAYING, REPORTING, CAPTURING)
 
 PIDS = "pids.json"  # the processes of the nodes, for senders; written by the driver
@@ -44,7 +44,7 @@ class Deaths:
         return any(moment in moments for moment, _ in self.planned)
 
     def happened(self) -> list[str]:
-        """The moments at which somebody has died."""
+        """The moments at which a process has died."""
         return [moment for moment, batch in self.planned if self._mark(moment, batch).exists()]
 
     def at(self, moment: str, batch: int, task: int) -> None:
@@ -83,7 +83,7 @@ class Deaths:
                 os.kill(min(json.loads(Path(self.folder, PIDS).read_text())), signal.SIGKILL)
 
     def _is_its_turn(self, moment: str, batch: int, task: int) -> bool:
-        """Whether nobody was there before; for a replay, whether this very task has died in this batch."""
+        """Return whether no process was here before; for a replay, whether this task has died in this batch."""
         if moment == REPLAYING:
             died = self._mark(APPLYING, batch)
             if not died.exists() or died.read_text() != str(task):

@@ -1,8 +1,8 @@
 """A driver to be killed: `python -m tests.chaos.driver --folder /tmp/x --store file:///tmp/x/store`.
 
-It runs the job, tells on its standard output how it is (one JSON object a line), and goes on until its standard input
-ends or says `finish`; then it takes a few batches more, stops gracefully, writes what came out to its folder and ends.
-Started again with the same arguments it goes on with the same job.
+It runs the job and reports its status on standard output, one JSON object per line, until its standard input ends or
+says `finish`. Then it takes a few more batches, stops gracefully and writes the results to its folder. Started again
+with the same arguments it resumes the same job.
 """
 
 import json
@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import elastic
 from elastic.api import serve
-from elastic.control import scaler
+from elastic.core import coordinator
 from elastic.operators import Operator
 from elastic.results import ParquetSink
 from storage.errors import AlreadyExists, ObjectMissing
@@ -28,7 +28,7 @@ from storage.stores.protocol import Bytes
 from tests.chaos.clock import follow_clock
 from tests.chaos.counting import Counting
 from tests.chaos.deaths import HANGING, PIDS, STAGED, UNSTAGED, Deaths
-from tests.chaos.falls import MortalRun
+from tests.chaos.falls import MortalHandOvers
 from tests.chaos.oracle import PARTITIONS
 from tests.chaos.scaling import Scaling
 from tests.chaos.settings import COUNTING, OUTPUTS, STATE, DriverSettings
@@ -37,7 +37,7 @@ from tests.chaos.windowing import Windowing
 _TELL_SECONDS = 0.1
 
 
-def tell(**facts: Any) -> None:
+def report(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
@@ -63,7 +63,7 @@ def choose_operator(settings: DriverSettings, deaths: Deaths) -> tuple[Operator,
     return Windowing(stream, deaths, settings.poison), event_time
 
 
-def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
+def start(spark: SparkSession, settings: DriverSettings) -> elastic.SparkJob:
     planned = settings.planned_deaths if settings.hang < 0 else (*settings.planned_deaths, (HANGING, settings.hang))
     deaths = Deaths(settings.folder, planned)
     operator, arguments = choose_operator(settings, deaths)
@@ -89,7 +89,7 @@ def start(spark: SparkSession, settings: DriverSettings) -> elastic.Job:
 class Reader:
     """The results as a streaming DataFrame, written to Parquet by Spark, with a checkpoint of its own."""
 
-    def __init__(self, job: elastic.Job, settings: DriverSettings) -> None:
+    def __init__(self, job: elastic.SparkJob, settings: DriverSettings) -> None:
         self._job = job
         self._folder = settings.folder
         self.restarts = -1
@@ -103,7 +103,7 @@ class Reader:
     def look(self) -> None:
         """Start the query again if it has failed, as a supervisor would."""
         if not self._query.isActive:
-            tell(event="reader failed", error=str(self._query.exception())[:500])
+            report(event="reader failed", error=str(self._query.exception())[:500])
             self._query = self._start()
 
     def finish(self, spark: SparkSession) -> None:
@@ -113,42 +113,46 @@ class Reader:
 
 
 class Finish:
-    """Whether, and when, the driver was told to finish."""
+    """Whether the driver was asked to finish."""
 
     def __init__(self) -> None:
-        self.told = threading.Event()
+        self.requested = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         for line in sys.stdin:
             if line.strip() == "finish":
                 break
-        self.told.set()
+        self.requested.set()
 
 
-def expose_to_falls(job: elastic.Job, settings: DriverSettings) -> None:
-    """Let migrations be deadly, as planned."""
-    MortalRun.folder, MortalRun.planned = settings.folder, settings.planned_falls
-    MortalRun.pids = staticmethod(lambda: {node.name: node.pid for node in job.status().nodes if node.pid})
-    setattr(scaler, "MigrationRun", MortalRun)  # noqa: B010 - a name of that module which is not for others
+def plan_falls(settings: DriverSettings) -> None:
+    """Let jobs that start later decide their migrations with the planned deaths."""
+    MortalHandOvers.folder, MortalHandOvers.planned = settings.folder, settings.planned_falls
+    setattr(coordinator, "HandOvers", MortalHandOvers)  # noqa: B010 - a name that the module does not export
+
+
+def expose_to_falls(job: elastic.SparkJob) -> None:
+    MortalHandOvers.pids = staticmethod(lambda: {node.name: node.pid for node in job._driver.view.nodes if node.pid})
 
 
 def forget_conditions() -> None:
     """File stores of this process, which alone commits, look before they write, as on a server without conditions."""
 
-    def put_if_absent(store: FileStore, key: str, data: Bytes, *, timeout: float | None = None) -> str:
+    def put_if_absent(store: FileStore, key: str, data: Bytes, *, timeout: float | None = None) -> None:
         try:
             store.get(key, timeout=timeout)
         except ObjectMissing:
-            return store.put(key, data, timeout=timeout)
-        raise AlreadyExists(store.url, key)
+            store.put(key, data, timeout=timeout)
+        else:
+            raise AlreadyExists(store.url, key)
 
     setattr(FileStore, "conditional", False)  # noqa: B010
     setattr(FileStore, "put_if_absent", put_if_absent)  # noqa: B010
 
 
-def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: DriverSettings) -> None:
-    """Tell how the job is until it has taken all that it should."""
+def watch(job: elastic.SparkJob, reader: Reader | None, scaling: Scaling, settings: DriverSettings) -> None:
+    """Report the status of the job until it has taken all batches that it should."""
     finish, last = Finish(), None
     pids = Path(settings.folder, PIDS)
     while True:
@@ -160,7 +164,7 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
             fresh = pids.with_suffix(".new")
             fresh.write_text(json.dumps(list(nodes.values())))
             fresh.replace(pids)
-        tell(
+        report(
             event="status",
             state=status.state,
             last_batch=status.last_batch,
@@ -176,7 +180,7 @@ def watch(job: elastic.Job, reader: Reader | None, scaling: Scaling, settings: D
         )
         if reader is not None:
             reader.look()
-        if last is None and finish.told.is_set():
+        if last is None and finish.requested.is_set():
             last = status.published_batch + settings.batches
         if last is not None and status.published_batch >= last:
             return
@@ -188,13 +192,14 @@ def main() -> None:
     if not settings.conditional:
         forget_conditions()
     spark = elastic.local_session(settings.nodes, spark_master=settings.master)
-    tell(event="spark", jvm=spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    report(event="spark", jvm=spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    plan_falls(settings)
     began = time.monotonic()
     job = start(spark, settings)
     seconds = time.monotonic() - began
     server = serve(job)
-    tell(event="serving", seconds=seconds, url=server.url)
-    expose_to_falls(job, settings)
+    report(event="serving", seconds=seconds, url=server.url)
+    expose_to_falls(job)
     reader = Reader(job, settings) if settings.sink == "stream" else None
     scaling = Scaling(job, settings)
     watch(job, reader, scaling, settings)
@@ -207,7 +212,7 @@ def main() -> None:
     if reader is not None:
         reader.finish(spark)
     restarts = 0 if reader is None else reader.restarts
-    tell(
+    report(
         event="finished",
         last_batch=status.last_batch,
         saved_batch=status.saved_batch,

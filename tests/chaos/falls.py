@@ -1,7 +1,7 @@
-"""Deaths at chosen steps of a migration: whoever plays a part in a hand-over, or stands by, is killed just then.
+"""Deaths at chosen steps of a migration: a node of a hand-over, a bystander or the driver is killed at that moment.
 
-Nothing in the engine knows of this: the driver under test runs its migrations as `MortalRun`s. Each planned death
-happens once, which a file remembers, for the driver itself may be the one that dies.
+The engine does not know of this: the driver under test decides its migrations with `MortalHandOvers`. Each planned
+death happens once; a file records it, because the driver itself may be the victim.
 """
 
 import json
@@ -11,64 +11,59 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from migration import live
-from migration.live import MigrationRun
+from elastic.core import events
+from elastic.core.commands import Command, CommitAssignment
+from elastic.core.hand_over import HandOver, HandOverAction, HandOvers
 
-RELEASING = "releasing"  # the source was asked for its tasks
-RELEASED = "released"  # their states are on their way or stored, and the target is asked to take over
-INSTALLED = "installed"  # the target has them, and the assignment is about to be committed
-COMMITTED = "committed"  # the assignment counts, and the source is about to forget
+RELEASING = "releasing"  # the driver tells the source to release its tasks
+RELEASED = "released"  # the states are stored or offered, and the driver tells the target to install them
+INSTALLED = "installed"  # the target has them, and the driver commits the assignment
+COMMITTED = "committed"  # the assignment is committed, and the driver tells the source to drop its tasks
 STEPS = (RELEASING, RELEASED, INSTALLED, COMMITTED)
 
 SOURCE, TARGET, BYSTANDER, DRIVER = "source", "target", "bystander", "driver"
 VICTIMS = (SOURCE, TARGET, BYSTANDER, DRIVER)
 
-_STEP_AFTER: dict[type, str] = {
-    live.StateReleased: RELEASED,
-    live.StateInstalled: INSTALLED,
-    live.AssignmentCommitted: COMMITTED,
+_STEP_OF_ACTION = {
+    HandOverAction.RELEASE: RELEASING,
+    HandOverAction.INSTALL: RELEASED,
+    HandOverAction.DROP: COMMITTED,
 }
 
 
-class MortalRun(MigrationRun):
-    """A migration in which one of those concerned dies at each step that was planned, at most one a migration."""
+class MortalHandOvers(HandOvers):
+    """Hand-overs during which the planned deaths happen, at most one in each migration."""
 
     folder: ClassVar[str] = ""
     planned: ClassVar[tuple[tuple[str, str], ...]] = ()  # (step, victim)
-    pids: ClassVar[Callable[[], dict[str, int]]] = dict
+    pids: ClassVar[Callable[[], dict[str, int]]] = dict  # of the nodes that live
 
-    _fallen = False
+    _has_killed = False
 
-    def go_on(self) -> list[Any]:
-        commands = super().go_on()
-        if commands:
-            self._fall(RELEASING, commands)
-        return commands
+    def begin(self, spec: events.MigrationRequested) -> list[Command]:
+        self._has_killed = False
+        return super().begin(spec)
 
-    def handle(self, event: Any) -> list[Any]:
-        commands = super().handle(event)
-        step = _STEP_AFTER.get(type(event))
-        if step is not None and commands:
-            self._fall(step, commands)
-        return commands
+    def advance(self) -> list[Command]:
+        decided = super().advance()
+        if self._migration is not None and any(isinstance(command, CommitAssignment) for command in decided):
+            self._kill_as_planned(INSTALLED, self._migration.in_flight[0].hand_over)
+        return decided
 
-    def _fall(self, step: str, commands: list[Any]) -> None:
+    def _carry_out(self, action: HandOverAction, hand_over: HandOver) -> list[Command]:
+        decided = super()._carry_out(action, hand_over)
+        self._kill_as_planned(_STEP_OF_ACTION[action], hand_over)
+        return decided
+
+    def _kill_as_planned(self, step: str, hand_over: HandOver) -> None:
         left = [victim for planned, victim in self.planned if planned == step and not _mark(step, victim).exists()]
-        if self._fallen or not left:
-            return
-        for command in commands:
-            hand_over = getattr(command, "hand_over", None) or self._any_hand_over()
-            if hand_over is not None and self._kill(step, left[0], hand_over):
-                self._fallen = True
-                return
+        if left and not self._has_killed:
+            self._has_killed = self._kill(step, left[0], hand_over)
 
-    def _any_hand_over(self) -> live.HandOver | None:
-        return self._ongoing[0].hand_over if self._ongoing else None
-
-    def _kill(self, step: str, victim: str, hand_over: live.HandOver) -> bool:
-        """Whether there was somebody to kill."""
+    def _kill(self, step: str, victim: str, hand_over: HandOver) -> bool:
+        """Kill a process that plays that part, and return whether there was one."""
         alive = type(self).pids()
         parts = {SOURCE: [hand_over.source], TARGET: [hand_over.target]}
         others = sorted(set(alive) - {hand_over.source, hand_over.target})
@@ -76,20 +71,20 @@ class MortalRun(MigrationRun):
         if not found:
             return False
         _mark(step, victim).touch()
-        with suppress(ProcessLookupError):  # it has died by itself since
+        with suppress(ProcessLookupError):  # it has died on its own
             os.kill(random.Random(step).choice(found), signal.SIGKILL)  # noqa: S311
         return True
 
 
 def every_fall() -> str:
-    """A plan in which everybody dies once at every step."""
+    """Return a plan in which every victim dies once at every step."""
     return json.dumps([[step, victim] for step in STEPS for victim in VICTIMS])
 
 
 def happened(folder: str) -> list[str]:
-    """The deaths that were, as `step victim`."""
+    """Return the deaths that have happened, as `step victim`."""
     return sorted(path.name.removeprefix("fell ") for path in Path(folder).glob("fell *"))
 
 
 def _mark(step: str, victim: str) -> Path:
-    return Path(MortalRun.folder, f"fell {step} {victim}")
+    return Path(MortalHandOvers.folder, f"fell {step} {victim}")

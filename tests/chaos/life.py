@@ -1,4 +1,4 @@
-"""One life of a driver, in a process of its own: listened to, told to finish, or killed."""
+"""One life of a driver in a separate process: its reports, and the ways to finish or kill it."""
 
 import json
 import subprocess
@@ -21,15 +21,15 @@ _SETTLE_SECONDS = 20.0
 
 
 class DriverEnded(Exception):
-    """The driver ended, and nobody had asked it to."""
+    """The driver ended although it was not asked to."""
 
 
 class Life:
     """A driver and all that it starts, from its construction until `close`."""
 
     def __init__(self, settings: DriverSettings, environment: Mapping[str, str], log: Path) -> None:
-        self.status: dict[str, Any] = {}  # what it told last of its job
-        self.facts: dict[str, Any] = {}  # all else that it told, the newest of each name
+        self.status: dict[str, Any] = {}  # its latest report of the job
+        self.facts: dict[str, Any] = {}  # all its other reports, the newest of each name
         self._statuses = 0  # how many there were
         self._log = log
         self._told = threading.Condition()
@@ -52,7 +52,7 @@ class Life:
 
     @property
     def nodes(self) -> dict[str, int]:
-        """Processes of the nodes that have told of themselves."""
+        """Process ids of the nodes that have reported them."""
         return dict(self.status.get("pids", {}))
 
     @property
@@ -108,7 +108,7 @@ class Life:
                 self._told.wait(1.0)
 
     def wait_for_statuses(self, count: int, deadline: float) -> None:
-        """Until the driver has told its status that many times more."""
+        """Wait until the driver has reported its status that many more times."""
         last = self._statuses + count
         self.wait_for(lambda: self._statuses >= last, deadline)
 
@@ -128,7 +128,7 @@ class Life:
         return self._said()
 
     def finish(self, deadline: float) -> dict[str, Any]:
-        """Let it take a few batches more and end; what it told in the end."""
+        """Let it take a few more batches and end; return its last report."""
         assert self._process.stdin is not None
         self._process.stdin.write("finish\n")
         self._process.stdin.flush()

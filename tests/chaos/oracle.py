@@ -106,15 +106,15 @@ def wrong_state(stream: Stream, last_batch: int, state: pa.Table) -> list[str]:
     found = state.select(expected.column_names).sort_by("key")
     if found.equals(expected):
         return [] if content_hash(state) == content_hash(expected) else ["equal states have different hashes"]
-    told = [f"the state has {found.num_rows} keys, not {expected.num_rows}"] if len(found) != len(expected) else []
+    problems = [f"the state has {found.num_rows} keys, not {expected.num_rows}"] if len(found) != len(expected) else []
     right = {row["key"]: row for row in expected.to_pylist()}
     different = [row for row in found.to_pylist() if row != right.get(row["key"])]
-    return told + [f"the state has {row}, not {right.get(row['key'])}" for row in different[:SHOWN]]
+    return problems + [f"the state has {row}, not {right.get(row['key'])}" for row in different[:SHOWN]]
 
 
 def wrong_outputs(stream: Stream, last_batch: int, outputs: pa.Table) -> list[str]:
     """What is wrong with the outputs of a whole run: each result must be there once, and no other."""
-    told = wrong_batches(last_batch, outputs)
+    problems = wrong_batches(last_batch, outputs)
     outputs = outputs.sort_by([("_batch", "ascending"), ("key", "ascending")])
     starts = np.searchsorted(outputs["_batch"].to_numpy(), np.arange(last_batch + 2))
     wrong = [
@@ -123,8 +123,8 @@ def wrong_outputs(stream: Stream, last_batch: int, outputs: pa.Table) -> list[st
         if not _is_same(expected, outputs.slice(starts[expected.batch], np.diff(starts)[expected.batch]))
     ]
     if wrong:
-        told.append(f"the outputs of {len(wrong)} batches are not what they must be: {wrong[:SHOWN]}")
-    return told + wrong_tasks(outputs)
+        problems.append(f"the outputs of {len(wrong)} batches are not what they must be: {wrong[:SHOWN]}")
+    return problems + wrong_tasks(outputs)
 
 
 def wrong_tasks(outputs: pa.Table) -> list[str]:

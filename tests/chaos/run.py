@@ -40,7 +40,7 @@ class Outcome:
     progress_seconds: float = 0.0  # the longest time until two more batches were applied after a fault
     stop_seconds: float = 0.0  # that the last driver took to stop
     migrations: dict[str, int] = field(default_factory=dict)  # by their end
-    falls: list[str] = field(default_factory=list)  # who died at which step of a migration
+    falls: list[str] = field(default_factory=list)  # victims of each step of a migration
     moments: list[str] = field(default_factory=list)
     recoveries: list[tuple[float, int]] = field(default_factory=list)
     reader_restarts: int = 0
@@ -119,7 +119,7 @@ class Run:
         self._through_falls(wait)
 
     def _through_falls(self, wait: Callable[[], None]) -> None:
-        """Wait; a driver that falls in a migration meanwhile is started again."""
+        """Wait; restart a driver that dies in a migration meanwhile."""
         while True:
             try:
                 return wait()
@@ -217,20 +217,20 @@ class Run:
     def finish(self) -> Outcome:
         """Look at its health, let the job end gracefully, and judge."""
         self.outcome.wrong += api_probe.find_untruth(self.life, _HEALTH_SECONDS)
-        told = self.life.finish(self._deadline)
+        facts = self.life.finish(self._deadline)
         outcome = self.outcome
         outcome.orphans = processes.kill_left(self._left, _ORPHAN_SECONDS)
         outcome.recoveries = [recovery for life in self._lives for recovery in life.recoveries]
-        outcome.reader_restarts = told["reader_restarts"]
-        outcome.stop_seconds = told["stop_seconds"]
+        outcome.reader_restarts = facts["reader_restarts"]
+        outcome.stop_seconds = facts["stop_seconds"]
         self.expect(outcome.stop_seconds < _STOP_SECONDS, f"stop() took {outcome.stop_seconds:.0f} s")
-        last_batch = told["last_batch"]
+        last_batch = facts["last_batch"]
         state = pq.read_table(Path(self.settings.folder, STATE))
         outcome.rows, outcome.keys = (last_batch + 1) * self.settings.rows, len(state["key"].unique())
         outcome.hash = content_hash(state)
-        if told["saved_batch"] != last_batch:
-            outcome.wrong.append(f"batch {last_batch} counts, and states are saved as of {told['saved_batch']}")
-        outcome.wrong += told["wrong"] + [wrong for life in self._lives[:-1] for wrong in life.status.get("wrong", ())]
+        if facts["saved_batch"] != last_batch:
+            outcome.wrong.append(f"batch {last_batch} is committed, and states are saved as of {facts['saved_batch']}")
+        outcome.wrong += facts["wrong"] + [wrong for life in self._lives[:-1] for wrong in life.status.get("wrong", ())]
         for life in self._lives:
             for end, count in life.status.get("migrations", {}).items():
                 outcome.migrations[end] = outcome.migrations.get(end, 0) + count
@@ -250,7 +250,7 @@ class Run:
         settings = {} if self._server is None else self._server.settings()
         store = storage.open(self.settings.outputs_url, **settings)
         files = [entry.key for entry in store.list("batch-")]
-        return pa.concat_tables(pq.read_table(pa.BufferReader(bytes(store.get(key).data))) for key in files)
+        return pa.concat_tables(pq.read_table(pa.BufferReader(bytes(store.get(key)))) for key in files)
 
     def _pause(self, seconds: float) -> None:
         time.sleep(seconds)

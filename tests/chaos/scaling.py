@@ -8,7 +8,7 @@ from typing import Any
 
 import elastic
 from elastic.control import Migration
-from elastic.errors import ElasticError, MigrationFailed, NoRoom
+from elastic.errors import ElasticError, MigrationFailed, NodeStartTimeout
 from migration import MigrationError
 from tests.chaos.settings import DriverSettings
 
@@ -24,7 +24,7 @@ class Scaling:
     rebalance; in any of the modes; some are paused or cancelled on the way.
     """
 
-    def __init__(self, job: elastic.Job, settings: DriverSettings) -> None:
+    def __init__(self, job: elastic.SparkJob, settings: DriverSettings) -> None:
         self._job = job
         self._settings = settings
         self.wrong: list[str] = []
@@ -49,7 +49,7 @@ class Scaling:
         try:
             while self.done < self._settings.scales and not self._stopping.is_set():
                 self._scale_once(self.done)
-        except Exception as error:  # noqa: BLE001 - told to whoever judges
+        except Exception as error:  # noqa: BLE001 - any error is reported to the judge
             self.wrong.append(f"scaling ended with {type(error).__name__}: {error}")
 
     def _scale_once(self, number: int) -> None:
@@ -64,7 +64,7 @@ class Scaling:
                 self._stopping.set()
                 return
             self._check(migration, number, request)
-        except (NoRoom, MigrationFailed) as error:
+        except (NodeStartTimeout, MigrationFailed) as error:
             self._count("failed" if isinstance(error, MigrationFailed) else "no room")
         except (ElasticError, MigrationError) as error:
             self.wrong.append(f"migration {number} {request}: {type(error).__name__}: {error}")
@@ -115,14 +115,14 @@ class Scaling:
         """Between the committed assignment and what nodes say that they have; empty if there is none."""
         owners = self._job.assignment().owners
         for node in self._job.status().nodes:
-            has = {unit.slot for unit in node.units}
+            has = {unit.task for unit in node.units}
             should = {task for task, owner in enumerate(owners) if owner == node.name}
             if has != should:
                 return f"{node.name} has {sorted(has)} and owns {sorted(should)}"
         return ""
 
     def _lost_nodes(self) -> bool:
-        """Whether somebody is on its way back, and so has nothing yet."""
+        """Return whether a node is restarting, and so has no units yet."""
         return any(not node.units for node in self._job.status().nodes)
 
     def _count(self, outcome: str) -> None:

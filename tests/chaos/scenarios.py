@@ -21,7 +21,7 @@ LOCAL = "local[12]"
 CLUSTER = "local-cluster[2,4,1024]"
 _BUCKET = "chaos"
 _AFTER_PROGRESS = 0.7  # how often the next node is killed only after a batch
-_AGAIN = 0.25  # how often a node that comes back is killed at once, while it loads or replays
+_AGAIN = 0.25  # probability that a restarted node is killed at once, while it loads or replays
 
 
 def kill_nodes(run: Run, kills: int) -> None:

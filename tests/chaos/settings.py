@@ -1,4 +1,4 @@
-"""What a driver is told: one value, that becomes its command line and is read from it."""
+"""The settings of a driver, and their form as a command line."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ COUNTING, WINDOWS = "counting", "windows"  # operators
 
 @dataclass(frozen=True)
 class DriverSettings:
-    """A job, where it runs and what it counts. Everything but `folder` and `store` has a usual value."""
+    """A job, where it runs and what it counts. Everything but `folder` and `store` has a default."""
 
     folder: str  # on this machine: checkpoints, outcomes, marks
     store: str
@@ -34,7 +34,7 @@ class DriverSettings:
     rows: int = 5_000  # in a batch
     keys: int = 2_000
     seed: int = 1
-    batches: int = 5  # to take after it was told to finish
+    batches: int = 5  # to take after the request to finish
     batch_ms: int = 100  # between the starts of two batches, at least
     snapshot_seconds: float = 1.0
     node_timeout_seconds: float = 10.0

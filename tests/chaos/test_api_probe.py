@@ -32,7 +32,7 @@ class WatchedLife(Life):
 
 @contextmanager
 def api(health: tuple[int, str], metrics: Iterator[str]) -> Iterator[str]:
-    """The URL of a server that says so."""
+    """The URL of a server that reports this."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -66,7 +66,7 @@ def test_a_healthy_job_that_advances_is_found_healthy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "up", "step", "told"),
+    ("code", "status", "up", "step", "problem"),
     [
         (503, "failing", 1.0, 1, "health is 503"),
         (200, "failing", 1.0, 1, "health is 200"),
@@ -75,10 +75,10 @@ def test_a_healthy_job_that_advances_is_found_healthy() -> None:
         (200, "ok", 1.0, 100, "elastic_published_batch is 100, and the job has published 50"),
     ],
 )
-def test_an_untruth_is_noticed(code: int, status: str, up: float, step: int, told: str) -> None:
+def test_a_wrong_report_is_noticed(code: int, status: str, up: float, step: int, problem: str) -> None:
     with api((code, status), advancing(up, step)) as url:
         (found,) = find_untruth(WatchedLife(url, 50), 0.7)
-    assert told in found
+    assert problem in found
 
 
 def test_an_api_that_does_not_answer_is_noticed() -> None:

@@ -1,4 +1,7 @@
-"""The short version of the campaign: every kind of fault once, against real processes; `make chaos` has the rest."""
+"""The short version of the campaign: every kind of fault once, against real processes; `make chaos` has the rest.
+
+One scenario runs by default, the others with `make long`.
+"""
 
 import json
 from functools import partial
@@ -6,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.s3_server import minio_binary
+from scripts.s3_server import find_minio
 from tests.chaos.deaths import MOMENTS
 from tests.chaos.falls import BYSTANDER, COMMITTED, INSTALLED, RELEASED, SOURCE, TARGET
 from tests.chaos.run import Run
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.spark
 _SMALL = {"nodes": 2, "tasks": 8, "rows": 2_000, "keys": 500, "batches": 3}
 
 
+@pytest.mark.long
 def test_results_and_state_are_exact_though_nodes_die_at_every_moment_and_the_driver_too(tmp_path: Path) -> None:
     def faults(run: Run) -> None:
         die_at_moments(run)
@@ -35,6 +39,7 @@ def test_results_and_state_are_exact_though_nodes_die_at_every_moment_and_the_dr
     assert (outcome.kills, outcome.restarts, sorted(outcome.moments)) == (len(MOMENTS), 1, sorted(MOMENTS))
 
 
+@pytest.mark.long
 def test_results_and_state_are_exact_though_an_executor_is_lost(tmp_path: Path) -> None:
     settings = {**_SMALL, "master": CLUSTER}
     outcome = play(Scenario("executor", partial(kill_executors, kills=1), settings=settings), tmp_path, seed=2)
@@ -52,8 +57,9 @@ def test_results_and_state_are_exact_though_nodes_fall_while_the_job_scales(tmp_
     assert outcome.migrations
 
 
+@pytest.mark.long
 @pytest.mark.server
-@pytest.mark.skipif(minio_binary() is None, reason="moto forgets its objects when it stops; run scripts/minio.sh")
+@pytest.mark.skipif(find_minio() is None, reason="moto forgets its objects when it stops; run scripts/minio.sh")
 def test_results_and_state_are_exact_though_the_store_is_away_while_a_node_dies(tmp_path: Path) -> None:
     def faults(run: Run) -> None:
         run.kill_node()

@@ -72,8 +72,8 @@ def test_the_state_is_what_counting_row_by_row_gives() -> None:
 
 @given(value=st.integers(0, 10**9))
 def test_spark_is_given_the_same_keys(value: int) -> None:
-    told = eval(STREAM.key_expression(), {"value": value})  # noqa: S307 - the expression means the same in Python
-    assert told == STREAM.key_of(np.array([value]))[0]
+    key = eval(STREAM.key_expression(), {"value": value})  # noqa: S307 - the expression means the same in Python
+    assert key == STREAM.key_of(np.array([value]))[0]
 
 
 @given(row=st.integers(0, OUTPUTS.num_rows - 1))

@@ -22,7 +22,7 @@ DELAY, LATE = 3, 6  # in batches
 LATE_EVERY = 101
 TOTAL = -1  # in place of a window: the row of a key's whole life
 ECHO = -2  # in place of a window: a result of a later round
-HOPS = 2  # rounds that a record comes back for, at most
+HOPS = 2  # rounds that a record is sent again, at most
 COLUMNS = ("count", "content", "echoes", "echo_sum", "late")
 RESULT = ("key", "window", "count", "content", "echoes", "echo_sum")
 

@@ -1,4 +1,4 @@
-"""The operator under test with event time: windows, timers, and records that come back to it."""
+"""The operator under test with event time: windows, timers, and records that it sends to itself."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elastic.operators import Context, KeyedColumns, State, Timer, ToSelf, ToSink
-from elastic.operators.times import in_milliseconds
+from elastic.operators.event_times import to_milliseconds
 from tests.chaos.counting import MortalOperator
 from tests.chaos.deaths import Deaths
 from tests.chaos.oracle import extend_content, mixed
@@ -19,7 +19,7 @@ class Windowing(MortalOperator):
 
     A window is emitted when the watermark passes its end, and its row is deleted. Late rows count in the total of
     their key only. A third of the other rows cause a record of another key, with the same value and event time, that
-    comes back in the next round; so do a third of those.
+    is sent again in the next round; so do a third of those.
     """
 
     output_schema = ", ".join(f"{name} long" for name in RESULT)
@@ -65,7 +65,7 @@ class Windowing(MortalOperator):
     def _add_windows(self, columns: KeyedColumns, rows: pa.Table, context: Context) -> None:
         if not rows.num_rows:
             return
-        windows = self._stream.window_of(in_milliseconds(rows["ts"]).to_numpy())
+        windows = self._stream.window_of(to_milliseconds(rows["ts"]).to_numpy())
         places = columns.rows_for([rows["key"], pa.array(windows)])
         _add(columns, places, rows["value"].to_numpy(), rows["hops"].to_numpy())
         for key, window in set(zip(rows["key"].to_pylist(), windows.tolist(), strict=True)):

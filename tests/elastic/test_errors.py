@@ -1,4 +1,4 @@
-"""The engine's errors travel from nodes to the driver as they are, and each says what to do."""
+"""The engine's errors survive the way from nodes to the driver, and each says what to do."""
 
 import re
 
@@ -15,18 +15,18 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidEventTime("ts", "bigint"),
     errors.NotAnOperator(dict),
     errors.InvalidStore("no store has the scheme ''."),
-    errors.SparkConnect(),
+    errors.SparkConnectUnsupported(),
     errors.StreamFailed("words", "SerializationException: size of data is not 8"),
     errors.InvalidKey("5 is no string"),
     errors.UnserializableOperator("Counts", TypeError("cannot pickle a lock")),
     errors.TooFewSlots(4, 4, 6, "local[4]"),
-    errors.SpeculationOn(),
+    errors.SpeculationEnabled(),
     errors.InvalidSetting("heartbeat_seconds", -1, "it must be above zero"),
     errors.UnknownSetting("hartbeat_seconds", ["heartbeat_seconds", "host"]),
     errors.MissingSecret("/a/file", "permission denied"),
     errors.ExposedSecret("--set", "secret", "Set ELASTIC_SECRET."),
     errors.MissingPackage("tracking heavy keys", "datasketches", "sketches"),
-    errors.NameTaken("words"),
+    errors.JobNameInUse("words"),
     errors.IncompatibleRestart("words", "tasks", 64, 32),
     errors.CheckpointMismatch("words", 0, 17),
     errors.NullKey("word", 3, 17),
@@ -34,43 +34,52 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.OperatorFailed("Counts", 5, 17, "Traceback ...\nZeroDivisionError: division by zero\n", "{'word': 'a'}"),
     errors.CombineFailed("Counts", "Traceback ...\nZeroDivisionError: division by zero\n"),
     errors.InvalidOutput("Counts", "column 'count' is missing"),
-    errors.NodeLost("node-3", "silent for 10 s"),
     errors.NodeInUse("node-3", [4, 7]),
     errors.PoisonedStep("node-3", 17, 0, [5], 3, "its process died"),
     errors.NodeStartFailed("node-3", "ModuleNotFoundError: No module named 'texts'", 2),
-    errors.NoRoom(3, 8, 60.0),
+    errors.NodeStartTimeout(3, 8, 60.0),
     errors.SparkLost("Py4JNetworkError: Answer from Java side is empty"),
-    errors.StoreAway(600.0, "connection refused"),
+    errors.StoreUnreachable(600.0, "connection refused"),
     errors.SinkFailed("words", "OSError: no space left on device"),
     errors.ResultsExpired(3, 1_000),
     errors.InvalidRequest("nodes=0 cannot be. Give a number above zero."),
     errors.InvalidAutoscaling("floor", 0, "it must be a whole number of nodes, 1 or more"),
     errors.UnknownPolicy("utilization", ["utilisation"]),
     errors.AutoscalerRunning("words"),
-    errors.MigrationRunning(),
+    errors.MigrationInProgress(),
     errors.MigrationFailed("no node came up."),
     errors.JobStopped("words"),
     errors.StateUnavailable(5, "node-3"),
+    errors.UnknownEvent("an event"),
+    errors.IllegalTransition("planned", "state installed"),
 ]
 
+# The verbs with which an advice begins.
 ADVICE = [
     "Ask",
-    "Bring",
+    "Look",
+    "Check",
     "Correct",
     "Do",
+    "Emit",
     "Filter",
     "Free",
     "Give",
     "Install",
-    "Keep",
-    "Look",
     "Move",
+    "Report",
     "Name",
     "Open",
+    "Pass",
+    "Raise",
+    "Restart",
+    "Restore",
+    "Retry",
     "Run:",
     "Set",
     "Start",
     "Stop",
+    "Store",
     "Use",
     "Wait",
 ]
@@ -82,7 +91,7 @@ def test_there_is_an_example_of_every_error() -> None:
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
-def test_an_error_travels_with_its_message_and_its_facts(error: Exception) -> None:
+def test_an_error_keeps_its_message_and_attributes_when_pickled(error: Exception) -> None:
     check_travels(error)
 
 
@@ -93,28 +102,28 @@ def test_the_last_sentence_says_what_to_do(error: Exception) -> None:
     assert advice.split()[0] in ADVICE
 
 
-def test_the_tree_is_drawn_in_full() -> None:
+def test_the_docstring_draws_the_whole_tree() -> None:
     check_drawn(errors.ElasticError, errors)
 
 
-def test_a_mistyped_name_is_answered_with_the_nearest_one() -> None:
+def test_the_nearest_name_is_suggested_for_a_mistyped_one() -> None:
     assert "Did you mean 'word'?" in str(errors.UnknownColumn("wrod", ["count", "word"]))
     assert "Did you mean 'heartbeat_seconds'?" in str(errors.UnknownSetting("hartbeat_second", ["heartbeat_seconds"]))
     assert "Did you mean" not in str(errors.UnknownColumn("word", ["x"]))
 
 
-def test_as_many_nodes_as_there_is_room_for_are_advised() -> None:
+def test_too_few_slots_advises_the_largest_possible_number_of_nodes() -> None:
     assert "at most 2 nodes" in str(errors.TooFewSlots(nodes=4, slots=4, needed=6, master="local[4]"))
 
 
-def test_a_failing_operator_is_shown_with_its_traceback_and_its_row() -> None:
+def test_a_failed_operator_is_reported_with_its_traceback_and_its_row() -> None:
     error = errors.OperatorFailed("Counts", 5, 17, "Traceback ...\nKeyError: 'x'\n", "{'word': 'a'}")
-    assert "KeyError: 'x'\nThe first of its rows: {'word': 'a'}\n" in str(error)
-    assert "rows" not in str(errors.OperatorFailed("Counts", 5, 17, "KeyError: 'x'")).splitlines()[1]
+    assert "KeyError: 'x'\nFirst row of its input: {'word': 'a'}\n" in str(error)
+    assert "row" not in str(errors.OperatorFailed("Counts", 5, 17, "KeyError: 'x'")).splitlines()[1]
 
 
 @pytest.mark.parametrize(
-    ("next_batch", "consequence"), [(20, "would be lost"), (17, "other source offsets"), (3, "skipped as a replay")]
+    ("next_batch", "consequence"), [(20, "would be lost"), (17, "source offsets differ"), (3, "skipped as a replay")]
 )
-def test_a_checkpoint_that_does_not_match_says_what_would_happen(next_batch: int, consequence: str) -> None:
+def test_a_checkpoint_mismatch_names_its_consequence(next_batch: int, consequence: str) -> None:
     assert consequence in str(errors.CheckpointMismatch("words", next_batch, 17))

@@ -4,19 +4,19 @@ import logging
 
 import pytest
 
-from elastic.control import Autoscaler, Autoscaling, Journal, Monitor
-from elastic.runtime.status import JobStatus, NodeStatus, UnitStatus
+from elastic.control import Autoscaler, AutoscalerSettings, JobJournal, Monitor
+from elastic.job.status import JobStatus, NodeStatus, UnitStatus
 from tests.elastic.api.paper_job import PaperJob
 
 
 def test_a_status_is_one_line_however_many_units_there_are() -> None:
-    units = tuple(UnitStatus(slot, 10, 0.5, 1_000) for slot in range(64))
+    units = tuple(UnitStatus(0, task, 10, 0.5, 1_000) for task in range(64))
     node = NodeStatus("node-1", True, "127.0.0.1:9", 7, 0, 2, 0, units)
     status = JobStatus("words", "running", 3, 18, 17, 12, 1, 640, 0, (), (node,))
     assert repr(status) == (
-        "JobStatus('words', running, nodes=1, epoch=3, batch=18, batches_ahead=1, rows=640, losses=0)"
+        "JobStatus('words', running, nodes=1, epoch=3, batch=18, pending_batches=1, rows=640, losses=0)"
     )
-    assert repr(node) == "NodeStatus('node-1', serving, units=64, rows=640, state_bytes=64000, waiting_steps=2)"
+    assert repr(node) == "NodeStatus('node-1', serving, units=64, rows=640, state_bytes=64000, pending_steps=2)"
 
 
 def test_a_migration_is_one_line_and_is_logged_when_it_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
@@ -39,9 +39,13 @@ def test_an_autoscaler_is_one_line() -> None:
     job = PaperJob()
     monitor = Monitor(16)
     autoscaler = Autoscaler(
-        Autoscaling.of(16, ceiling=8), job.cluster, monitor, job._scaler, Journal(job._store, "scaled")
+        AutoscalerSettings.from_arguments(16, ceiling=8),
+        job.cluster,
+        monitor,
+        job._scaler,
+        JobJournal(job._store, "scaled"),
     )
     assert repr(autoscaler) == "Autoscaler(utilisation, 1 to 8 nodes, running, no decision yet)"
-    autoscaler.look()
-    assert "wants 4 nodes: " in repr(autoscaler)
+    autoscaler.poll()
+    assert "target 4 nodes: " in repr(autoscaler)
     assert "\n" not in repr(autoscaler)

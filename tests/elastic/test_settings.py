@@ -1,4 +1,4 @@
-"""Settings: the nearest place counts, and nonsense is refused by name."""
+"""Settings: the first place in order of precedence wins, and invalid values are refused by name."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,79 +12,79 @@ from elastic.settings import Settings
 NOWHERE: Mapping[str, str] = {}
 
 
-def resolved(keywords: Mapping[str, Any] = NOWHERE, spark: Mapping[str, str] = NOWHERE, **environ: str) -> Settings:
+def resolve(keywords: Mapping[str, Any] = NOWHERE, spark: Mapping[str, str] = NOWHERE, **environ: str) -> Settings:
     return Settings.resolve(keywords, dict(spark).get, environ)
 
 
-def test_nothing_set_gives_the_defaults() -> None:
-    assert resolved() == Settings()
+def test_settings_that_are_not_set_have_their_defaults() -> None:
+    assert resolve() == Settings()
 
 
 def test_a_keyword_comes_before_spark_and_spark_before_the_environment() -> None:
     spark = {"spark.elastic.snapshot_seconds": "2"}
-    assert resolved({"snapshot_seconds": 3}, spark, ELASTIC_SNAPSHOT_SECONDS="1").snapshot_seconds == 3
-    assert resolved({}, spark, ELASTIC_SNAPSHOT_SECONDS="1").snapshot_seconds == 2
-    assert resolved(ELASTIC_SNAPSHOT_SECONDS="1").snapshot_seconds == 1
+    assert resolve({"snapshot_seconds": 3}, spark, ELASTIC_SNAPSHOT_SECONDS="1").snapshot_seconds == 3
+    assert resolve({}, spark, ELASTIC_SNAPSHOT_SECONDS="1").snapshot_seconds == 2
+    assert resolve(ELASTIC_SNAPSHOT_SECONDS="1").snapshot_seconds == 1
 
 
 def test_every_setting_can_be_set_in_every_place() -> None:
     for one in fields(Settings):
         default = getattr(Settings(), one.name)
-        other = {"fail": "skip", "auto": "zstd", None: "some text of one's own"}.get(default, 7)
+        other = {"fail": "skip", "auto": "zstd", None: "any text"}.get(default, 7)
         text = {"null_keys": "drop"}.get(one.name, str(other))
-        by_spark = resolved({}, {f"spark.elastic.{one.name}": text})
+        by_spark = resolve({}, {f"spark.elastic.{one.name}": text})
         by_environment = Settings.resolve({}, NOWHERE.get, {f"ELASTIC_{one.name.upper()}": text})
         assert by_spark == by_environment != Settings()
-        assert resolved({one.name: getattr(by_spark, one.name)}) == by_spark
+        assert resolve({one.name: getattr(by_spark, one.name)}) == by_spark
         assert type(getattr(by_spark, one.name)) is type(default if default is not None else "")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("heartbeat_seconds", 0, "above zero"),
-        ("heartbeat_seconds", -1.0, "above zero"),
+        ("heartbeat_seconds", 0, "positive"),
+        ("heartbeat_seconds", -1.0, "positive"),
         ("heartbeat_seconds", float("nan"), "finite"),
         ("heartbeat_seconds", float("inf"), "finite"),
-        ("heartbeat_seconds", "1", "not a number"),
-        ("heartbeat_seconds", True, "not a number"),
-        ("max_batches_ahead", 1.5, "not a whole number"),
-        ("max_batches_ahead", None, "not a whole number"),
-        ("heavy_hitters", -1, "above zero"),
-        ("on_error", "ignore", "none of 'fail', 'skip'"),
-        ("null_keys", None, "none of"),
-        ("compression", "gzip", "none of"),
-        ("host", 5, "not a text"),
-        ("host", "", "not a text"),
+        ("heartbeat_seconds", "1", "expected a number"),
+        ("heartbeat_seconds", True, "expected a number"),
+        ("max_pending_batches", 1.5, "expected an integer"),
+        ("max_pending_batches", None, "expected an integer"),
+        ("heavy_hitters", -1, "positive"),
+        ("on_error", "ignore", "expected one of 'fail', 'skip'"),
+        ("null_keys", None, "expected one of"),
+        ("compression", "gzip", "expected one of"),
+        ("host", 5, "expected a non-empty string"),
+        ("host", "", "expected a non-empty string"),
     ],
 )
-def test_a_value_that_cannot_be_right_is_refused(name: str, value: object, why: str) -> None:
+def test_an_invalid_value_is_refused(name: str, value: object, why: str) -> None:
     with pytest.raises(InvalidSetting, match=why) as refused:
-        resolved({name: value})
+        resolve({name: value})
     assert (refused.value.name, repr(refused.value.value)) == (name, repr(value))
 
 
 @pytest.mark.parametrize("text", ["fast", "", "1.5", "0x10"])
-def test_a_text_that_is_no_number_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSetting, match="not a whole number"):
-        resolved(ELASTIC_MAX_BATCHES_AHEAD=text)
+def test_a_text_that_is_not_a_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSetting, match="expected an integer"):
+        resolve(ELASTIC_MAX_PENDING_BATCHES=text)
 
 
-def test_heavy_hitters_are_off_at_zero() -> None:
-    assert resolved({"heavy_hitters": 0}).heavy_hitters == 0
+def test_zero_disables_the_tracking_of_heavy_keys() -> None:
+    assert resolve({"heavy_hitters": 0}).heavy_hitters == 0
 
 
-def test_an_empty_text_in_the_environment_is_no_text() -> None:
-    assert resolved(ELASTIC_HOST="").host is None
+def test_an_empty_variable_means_not_set() -> None:
+    assert resolve(ELASTIC_HOST="").host is None
 
 
-def test_an_unknown_keyword_is_answered_with_the_nearest_setting() -> None:
+def test_the_nearest_setting_is_suggested_for_an_unknown_keyword() -> None:
     with pytest.raises(UnknownSetting, match="Did you mean 'snapshot_seconds'"):
-        resolved({"snapshot_second": 1})
+        resolve({"snapshot_second": 1})
 
 
-def test_the_secret_is_never_shown() -> None:
-    assert "hush" not in repr(resolved({"secret": "hush hush hush hush"}))
+def test_the_secret_is_never_printed() -> None:
+    assert "hush" not in repr(resolve({"secret": "hush hush hush hush"}))
     with pytest.raises(InvalidSetting) as refused:
-        resolved({"secret": b"hush hush hush hush"})
+        resolve({"secret": b"hush hush hush hush"})
     assert "hush" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Combinations are those of itertools, compiled or not."""
+"""Combinations equal those of itertools, compiled or not."""
 
 import itertools
 from types import ModuleType
@@ -18,16 +18,16 @@ word_sets = st.lists(
 )
 
 
-def chosen(words: set[str], shortest: int, longest: int) -> list[str]:
+def choose(words: set[str], shortest: int, longest: int) -> list[str]:
     sizes = range(shortest, longest + 1)
     return [" ".join(some) for size in sizes for some in itertools.combinations(sorted(words), size)]
 
 
 @given(word_sets, st.integers(1, 3), st.integers(0, 4))
-def test_patterns_are_all_choices_of_words(texts: list[set[str]], shortest: int, more: int) -> None:
+def test_patterns_are_all_combinations_of_words(texts: list[set[str]], shortest: int, more: int) -> None:
     column = pa.chunked_array([pa.array([" ".join(sorted(words)) for words in texts], pa.string())])
     patterns, origins = combinations(column, shortest, shortest + more)
-    expected = [chosen(words, shortest, shortest + more) for words in texts]
+    expected = [choose(words, shortest, shortest + more) for words in texts]
     assert patterns.to_pylist() == list(itertools.chain(*expected))
     assert origins.tolist() == [number for number, made in enumerate(expected) for _ in made]
     patterns.validate(full=True)
@@ -57,8 +57,8 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_loops_that_are_not_compiled_make_the_same_patterns(plain: ModuleType) -> None:
+def test_uncompiled_loops_give_the_same_patterns(plain: ModuleType) -> None:
     chance = np.random.default_rng(7)
     texts = [" ".join(sorted({f"w{number}" for number in chance.integers(0, 20, 9)})) for _ in range(20)]
     patterns, _ = plain.combinations(pa.array(texts), 1, 4)
-    assert patterns.to_pylist() == [pattern for text in texts for pattern in chosen(set(text.split()), 1, 4)]
+    assert patterns.to_pylist() == [pattern for text in texts for pattern in choose(set(text.split()), 1, 4)]

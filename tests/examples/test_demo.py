@@ -1,4 +1,4 @@
-"""The parts of the demo that need no Spark."""
+"""The parts of the demo that do not need Spark."""
 
 import re
 from pathlib import Path
@@ -10,27 +10,27 @@ import pytest
 
 from examples.demo import proof as proof_module
 from examples.demo import report
-from examples.demo.diary import Diary, Episode
 from examples.demo.picture import draw
 from examples.demo.proof import Proof, prove
-from examples.demo.responses import summary
-from examples.demo.source import ClockedNumbers, start_of
+from examples.demo.response_times import summarise
+from examples.demo.source import ClockedNumbers, find_start
+from examples.demo.timeline import Period, Timeline
 from examples.frequent_patterns.audit import Audit
 from examples.frequent_patterns.board import Change
-from examples.frequent_patterns.miner import maximal, patterns_of
+from examples.frequent_patterns.miner import count_patterns, find_maximal
 from examples.frequent_patterns.mining import Mining
-from examples.frequent_patterns.texts import MadeTexts
+from examples.frequent_patterns.texts import GeneratedTexts
 
 MINING = Mining(threshold=3, window="2 batches")
 PER_BATCH = 30
 
 
-def diary_of(*seconds: float) -> Diary:
+def timeline_of(*seconds: float) -> Timeline:
     """Batches every half second from 1,000 on, whose results took so long."""
-    diary = Diary(every=0.5, began=1_000.0)
-    diary.shown = [1_000 + 0.5 * batch + spent for batch, spent in enumerate(seconds)]
-    diary.changes = [Change(batch, {"storm": 4}, 0, 0) for batch in range(len(seconds))]
-    return diary
+    timeline = Timeline(every=0.5, began=1_000.0)
+    timeline.published = [1_000 + 0.5 * batch + spent for batch, spent in enumerate(seconds)]
+    timeline.changes = [Change(batch, {"storm": 4}, 0, 0) for batch in range(len(seconds))]
+    return timeline
 
 
 def true_changes(batches: int) -> list[Change]:
@@ -38,15 +38,15 @@ def true_changes(batches: int) -> list[Change]:
     changes = []
     for batch in range(batches):
         first = max(0, batch - 1) * PER_BATCH
-        counts = patterns_of(MadeTexts().numbered(np.arange(first, (batch + 1) * PER_BATCH)).to_pylist(), MINING)
-        changes.append(Change(batch, maximal(counts, MINING.threshold), 0, 0))
+        counts = count_patterns(GeneratedTexts().take(np.arange(first, (batch + 1) * PER_BATCH)).to_pylist(), MINING)
+        changes.append(Change(batch, find_maximal(counts, MINING.threshold), 0, 0))
     return changes
 
 
 def job_of(batches: int, *, lost: int = 0) -> Any:
     """A job that has applied these batches and lost the counts of some patterns."""
-    texts = MadeTexts().numbered(np.arange((batches - 2) * PER_BATCH, batches * PER_BATCH)).to_pylist()
-    rows = [{"pattern": " ".join(words), "texts": n} for words, n in patterns_of(texts, MINING).items()]
+    texts = GeneratedTexts().take(np.arange((batches - 2) * PER_BATCH, batches * PER_BATCH)).to_pylist()
+    rows = [{"pattern": " ".join(words), "texts": n} for words, n in count_patterns(texts, MINING).items()]
     kept = [*rows[lost:], {"pattern": "long gone", "texts": 0}]
     table = SimpleNamespace(collect=lambda: kept)
     return SimpleNamespace(
@@ -55,7 +55,7 @@ def job_of(batches: int, *, lost: int = 0) -> Any:
     )
 
 
-def test_numbers_come_by_the_clock_one_batch_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_arrive_at_a_fixed_rate_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 5_000_000_000_000
     monkeypatch.setattr("time.time_ns", lambda: now)
     reader = ClockedNumbers({"per_batch": "10", "every_us": "500000"}).streamReader(None)  # type: ignore[arg-type]
@@ -70,52 +70,52 @@ def test_numbers_come_by_the_clock_one_batch_after_the_other(monkeypatch: pytest
     batches = [list(range(first, first + 10)) for first in range(0, 50, 10)]
     assert seen == [batches[0], [], *batches[1:], []]
     progress = {"sources": [{"endOffset": '{"batch": 4, "began_us": 5000000000}'}]}
-    assert start_of(SimpleNamespace(lastProgress=progress)) == 5_000  # type: ignore[arg-type]
-    assert start_of(SimpleNamespace(lastProgress=None)) is None  # type: ignore[arg-type]
+    assert find_start(SimpleNamespace(lastProgress=progress)) == 5_000  # type: ignore[arg-type]
+    assert find_start(SimpleNamespace(lastProgress=None)) is None  # type: ignore[arg-type]
 
 
-def test_a_steady_episode_counts_what_nothing_else_met_and_others_what_they_met() -> None:
-    diary = diary_of(0.2, 0.2, 0.9, 0.4, 0.2, 0.2)
-    before, loss = Episode("steady", "before", 1_000, 1_001.1), Episode("loss", "loss", 1_001.1, 1_001.95)
-    for episode, worst in ((before, 200), (loss, 900)):
-        found = summary(diary, episode)
-        assert found.worst == pytest.approx(worst)
+def test_a_steady_step_has_the_batches_within_it_and_others_all_in_flight() -> None:
+    timeline = timeline_of(0.2, 0.2, 0.9, 0.4, 0.2, 0.2)
+    before, loss = Period("steady", "before", 1_000, 1_001.1), Period("loss", "loss", 1_001.1, 1_001.95)
+    for period, worst in ((before, 200), (loss, 900)):
+        found = summarise(timeline, period)
+        assert found.maximum == pytest.approx(worst)
         assert found.batches == 2
-    assert summary(diary, Episode("loss", "later", 2_000, 2_001)).batches == 0
+    assert summarise(timeline, Period("loss", "later", 2_000, 2_001)).batches == 0
 
 
-def test_a_proof_holds_for_what_is_exact_and_names_what_is_not() -> None:
-    told: list[int] = []
-    proof = prove(job_of(4), Audit(MadeTexts(), PER_BATCH, MINING), true_changes(4), told.append, processes=2)
+def test_a_proof_holds_for_exact_results_and_names_differences() -> None:
+    progress: list[int] = []
+    proof = prove(job_of(4), Audit(GeneratedTexts(), PER_BATCH, MINING), true_changes(4), progress.append, processes=2)
     assert proof.holds
     assert "each of 4 batches" in str(proof)
-    assert told == [1, 2, 3, 4]
-    many = 2 * proof_module._TOGETHER + 3  # more than one process gets
-    assert prove(job_of(many), Audit(MadeTexts(), PER_BATCH, MINING), true_changes(many), told.append, 1).holds
+    assert progress == [1, 2, 3, 4]
+    many = 2 * proof_module._CHUNK + 3  # more than one process gets
+    assert prove(job_of(many), Audit(GeneratedTexts(), PER_BATCH, MINING), true_changes(many), progress.append, 1).holds
     wrong = true_changes(4)
     wrong[2] = Change(2, {**wrong[2].patterns, "no such": 3}, 0, 0)
     for job, changes, why in (
-        (job_of(4), wrong, "batch 2: 1 too many: 'no such'"),
-        (job_of(4, lost=1), true_changes(4), "counts at the end: 1 missing"),
-        (job_of(5), true_changes(4), "5 batches were applied, 4 reported"),
+        (job_of(4), wrong, "batch 2: 1 unexpected: 'no such'"),
+        (job_of(4, lost=1), true_changes(4), "final counts: 1 missing"),
+        (job_of(5), true_changes(4), "5 batches were published, but 4 reported"),
     ):
-        proof = prove(job, Audit(MadeTexts(), PER_BATCH, MINING), changes, lambda _: None, processes=1)
+        proof = prove(job, Audit(GeneratedTexts(), PER_BATCH, MINING), changes, lambda _: None, processes=1)
         assert not proof.holds
         assert why in str(proof)
     assert not Proof(0, 0, 0, []).holds
 
 
-def test_the_report_needs_nothing_but_itself_and_says_what_happened(tmp_path: Path) -> None:
-    diary = diary_of(0.2, 0.3, 0.9, 0.4)
-    diary.episodes = [
-        Episode("warming", "warming up", 999, 1_000),
-        Episode("steady", "4 nodes", 1_000, 1_001),
-        Episode("scaling", "4 -> 6 nodes", 1_001, 1_002, "8 of 32 tasks <moved>"),
+def test_the_report_is_self_contained_and_lists_the_steps(tmp_path: Path) -> None:
+    timeline = timeline_of(0.2, 0.3, 0.9, 0.4)
+    timeline.periods = [
+        Period("warming", "warming up", 999, 1_000),
+        Period("steady", "4 nodes", 1_000, 1_001),
+        Period("scaling", "4 -> 6 nodes", 1_001, 1_002, "8 of 32 tasks <moved>"),
     ]
-    diary.note_owners(("node-1", "node-2"))
-    diary.owned = [owned._replace(moment=1_000.0) for owned in diary.owned]
-    picture = draw(diary, tmp_path / "demo.png")
-    page = report.write(diary, Proof(4, 120, 9, []), picture, tmp_path / "report.html").read_text()
+    timeline.note_owners(("node-1", "node-2"))
+    timeline.owned = [owned._replace(moment=1_000.0) for owned in timeline.owned]
+    picture = draw(timeline, tmp_path / "demo.png")
+    page = report.write(timeline, Proof(4, 120, 9, []), picture, tmp_path / "report.html").read_text()
     assert not re.search(r"(src|href)=.?(https?:|//)", page)
     assert "4 -&gt; 6 nodes" in page
     assert "8 of 32 tasks &lt;moved&gt;" in page

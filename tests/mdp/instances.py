@@ -1,9 +1,16 @@
-"""Decision processes for tests: small enough for brute force, and nasty on purpose."""
+"""Decision processes for tests: small enough for brute force, and nasty on purpose. And logs as files."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
 
 from mdp.errors import NothingBalanced
+from mdp.kernels.paths import Ints
+from mdp.lattice import Lattice
+from mdp.learning import Log
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
 from migration import Workload
@@ -47,3 +54,21 @@ def processes(draw: st.DrawFn, most_tasks: int = 9) -> DecisionProcess:
         )
     except NothingBalanced:  # relaxed caps always have a partition
         raise AssertionError from None
+
+
+def edge_numbers(lattice: Lattice, boundaries: Sequence[int]) -> Ints:
+    """The edges that the path of a partition uses."""
+    path = np.asarray(boundaries, np.int64)
+    layer, end = np.arange(1, lattice.parts + 1), path[1:]
+    numbers: Ints = lattice.edge_at[layer, end] + path[:-1] - lattice.begin[layer, end]
+    return numbers
+
+
+def write_csv(log: Log, path: Path) -> Path:
+    """A log file with the columns `timestamp` and `value`."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["timestamp", "value"])
+        for time, value in zip(log.times.astype("datetime64[s]"), log.values.astype(np.int64).tolist(), strict=True):
+            writer.writerow([str(time).replace("T", " "), value])
+    return path

@@ -16,7 +16,7 @@ from mdp.process import DecisionProcess
 from migration import Workload
 from migration.planning.balance import cap, earliest_starts
 from migration.planning.partitions import all_partitions
-from tests.mdp.instances import processes, skewed
+from tests.mdp.instances import edge_numbers, processes, skewed
 
 
 def lattice_of(workload: Workload, nodes: int, tau: float) -> Lattice:
@@ -52,7 +52,7 @@ def test_the_edges_of_a_path_add_up_to_its_rank(process: DecisionProcess, chance
     for nodes in process.nodes:
         lattice = Lattice(nodes, process.first[nodes])
         rank = chance.randrange(lattice.count)
-        assert lattice.edge_rank[lattice.edge_numbers(lattice.partition(rank))].sum() == rank
+        assert lattice.edge_rank[edge_numbers(lattice, lattice.partition(rank))].sum() == rank
 
 
 def test_four_million_partitions_take_the_memory_of_their_edges() -> None:

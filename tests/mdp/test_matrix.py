@@ -22,7 +22,7 @@ def test_a_matrix_answers_by_node_counts() -> None:
 
 
 def test_a_row_the_matrix_does_not_have_is_refused() -> None:
-    with pytest.raises(InvalidMatrix, match="knows 2, 3, 5 nodes, not 4"):
+    with pytest.raises(InvalidMatrix, match="covers 2, 3, 5 nodes, not 4"):
         MATRIX.probability(4, 2)
 
 
@@ -69,9 +69,9 @@ def test_a_matrix_is_the_same_after_a_trip_as_json_or_pickle() -> None:
     ("changes", "says"),
     [
         ({"format": "transition-matrix-9"}, "Learn the matrix again"),
-        ({"nodes": ["two", 3, 5]}, "no document"),
-        ({"nodes": 7}, "no document"),
-        ({"origin": "a log"}, "no document"),
+        ({"nodes": ["two", 3, 5]}, "not a transition matrix document"),
+        ({"nodes": 7}, "not a transition matrix document"),
+        ({"origin": "a log"}, "not a transition matrix document"),
         ({"probabilities": [[1]]}, "shape"),
         ({"probabilities": [[0, 0.6, 0.5], [0.5, 0, 0.5], [0, 1, 0]]}, "sums to 1.1"),
     ],

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import hypothesis.strategies as st
 import numpy as np
@@ -43,6 +44,11 @@ def assignments(draw: st.DrawFn, tasks: int, most_nodes: int = 6) -> Assignment:
     inner = draw(st.lists(st.integers(0, tasks), max_size=most_nodes - 1).map(sorted))
     nodes = tuple(f"node-{index}" for index in range(1, len(inner) + 2))
     return Assignment(nodes, (0, *inner, tasks))
+
+
+def intervals(*lengths: int) -> Assignment:
+    """Nodes node-1, node-2, ... with so many tasks each, left to right, as the papers write partitions."""
+    return Assignment(tuple(f"node-{number}" for number in range(1, len(lengths) + 1)), (0, *accumulate(lengths)))
 
 
 taus = st.sampled_from([0.0, 0.1, 0.2, 0.4, 1.0, 5.0])

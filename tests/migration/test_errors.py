@@ -26,7 +26,6 @@ EXAMPLES = [
         smallest_tau=0.09,
         most_nodes=11,
     ),
-    errors.IllegalEvent("done", "state released"),
     errors.TooManyPartitions(counts=[10, 10**20], limit=5, what="this", advice="Use the beam."),
 ]
 

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from elastic.operators import Context, Operator, State
-from elastic.operators.execution import StageRunner
-from elastic.operators.moment import Moment
-from elastic.routing import key_hash, split, task_of
+from elastic.operators.context import Moment
+from elastic.operators.stage_runner import StageRunner
+from elastic.routing import hash_keys, split, to_tasks
+from storage.state import UnitId
 
 TASKS = 8
 KEYS = ("a", "b", "c", "d", "e")
@@ -87,7 +88,7 @@ def rows_of(batch: int, *, with_null: bool, with_failure: bool) -> list[dict[str
 
 @dataclass
 class Expected:
-    """One process that takes batch after batch: results by batch, the number of rows set aside, and the states."""
+    """One process that takes batch after batch: results by batch, the number of quarantined rows, and the states."""
 
     results: list[Counter[str]] = field(default_factory=list)
     quarantined: int = 0
@@ -112,10 +113,10 @@ class Expected:
 
     def _take(self, batch: Batch, following: int) -> None:
         rows, runner = batch.table(), self._runners[batch.on_error]
-        slices = split(rows, task_of(key_hash([rows["key"]]), TASKS)).slices()
+        slices = split(rows, to_tasks(hash_keys([rows["key"]]), TASKS)).slices()
         results: Counter[str] = Counter()
         for task, state in enumerate(self._states):
-            moment = Moment(task, task, len(self.results), 0, 0, self._watermark, following)
+            moment = Moment(UnitId(0, task), len(self.results), 0, 0, self._watermark, following)
             output = runner.step(state, [slices[task]] if task in slices else [], moment)
             results += lines_of(output.sink)
             self.quarantined += 0 if output.quarantined is None else output.quarantined.num_rows

@@ -10,7 +10,7 @@ _CHANGES: dict[str, tuple[Any, ...]] = {
     "nodes": (2, 1, 3),
     "trigger": ({}, {"processingTime": "150 milliseconds"}, {"availableNow": True}),
     "sink": ("store", "none", "memory", "parquet"),
-    "max_batches_ahead": (4, 1),
+    "max_pending_batches": (4, 1),
     "compression": ("auto", "none", "zstd"),
     "snapshot_seconds": (60.0, 0.3),
     "on_error": ("fail", "skip"),

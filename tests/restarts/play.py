@@ -62,7 +62,7 @@ class Play:
             return self._judge(job, ingested)
 
     @contextmanager
-    def _running(self, run: dict[str, Any]) -> Iterator["elastic.Job"]:
+    def _running(self, run: dict[str, Any]) -> Iterator["elastic.SparkJob"]:
         job = self._start(run)
         try:
             yield job
@@ -88,7 +88,7 @@ class Play:
         runs = (run, self._cell.second) if self._cell.end != "stop" else (run,)
         return all(one["on_error"] == "skip" for one in runs)
 
-    def _start(self, run: dict[str, Any]) -> "elastic.Job":
+    def _start(self, run: dict[str, Any]) -> "elastic.SparkJob":
         reader = self._spark.readStream.schema("key string, value long, ts double").option("maxFilesPerTrigger", 1)
         frame = reader.json(str(self._source)).selectExpr(
             "key", "value", "timestamp_millis(CAST(ts * 1000 AS LONG)) ts"
@@ -107,7 +107,7 @@ class Play:
             **{**run, "sink": sink},
         )
 
-    def _end(self, job: "elastic.Job") -> None:
+    def _end(self, job: "elastic.SparkJob") -> None:
         if self._cell.end == "kill":
             for node in job.status().nodes:
                 os.kill(node.pid, signal.SIGKILL)
@@ -130,7 +130,7 @@ class Play:
         assert manifest is not None
         return manifest
 
-    def _judge(self, job: "elastic.Job", ingested: int) -> list[str]:
+    def _judge(self, job: "elastic.SparkJob", ingested: int) -> list[str]:
         expected = Expected()
         expected.take([self._batch(number, number < ingested) for number in range(len(self._files))])
         wrong = [
@@ -141,7 +141,7 @@ class Play:
         wrong += self._wrong_results(expected, ingested)
         return wrong + self._wrong_sink(job, expected, self._first_kept(ingested))
 
-    def _wrong_sink(self, job: "elastic.Job", expected: Expected, first: int) -> list[str]:
+    def _wrong_sink(self, job: "elastic.SparkJob", expected: Expected, first: int) -> list[str]:
         """Of the second run's sink, which gets all results that are kept, soon after they are published."""
         read: dict[str, Callable[[], pa.Table]] = {
             "memory": job.collected,
@@ -168,18 +168,18 @@ class Play:
         """Of the log: every batch of a run that keeps results; of a run that does not, none or the right ones."""
         with closing(storage.open(self._store.as_uri())) as store:
             log = ResultLog(store, Secret.of(SECRET), NAME)
-            published = log.published()
+            published = log.poll()
             found = {batch: lines_of(log.read(batch, "Ledger")) for batch in published}
         last = ingested if self._cell.second["sink"] == "none" else len(self._files)
         if self._cell.end != "stop" and self._cell.second["sink"] == "none":
             last = _OWN if self._cell.first["sink"] != "none" else 0  # what came after may have been left to the second
             last = min(last, max(published, default=-1) + 1)
         missing = [batch for batch in range(self._first_kept(ingested), last) if batch not in found]
-        told = [f"the results of batches {missing} are missing"] if missing else []
+        problems = [f"the results of batches {missing} are missing"] if missing else []
         for batch, lines in found.items():
             if lines != expected.results[batch] and (lines or batch >= self._first_kept(ingested)):
-                told.append(f"the results of batch {batch}: {_difference(lines, expected.results[batch])}")
-        return told
+                problems.append(f"the results of batch {batch}: {_difference(lines, expected.results[batch])}")
+        return problems
 
     def _wrong_rows(self, rows: pa.Table, expected: Expected, first: int) -> list[str]:
         found: dict[int, Counter[str]] = {}
@@ -191,7 +191,7 @@ class Play:
             if found.get(batch, Counter()) != expected.results[batch]
         ]
 
-    def _wait(self, job: "elastic.Job", holds: Callable[[], bool], what: str) -> None:
+    def _wait(self, job: "elastic.SparkJob", holds: Callable[[], bool], what: str) -> None:
         ends = time.monotonic() + _SECONDS
         while not holds():
             job.await_termination(0)  # raises what ended it

@@ -1,9 +1,10 @@
-"""What tests of running jobs share: a folder or numbers as a stream, jobs on them, and what these must count."""
+"""Helpers of the Spark tests: streams of files or numbers, jobs on them, and their expected counts."""
 
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ class Feed:
 
     def send(self, *rows: dict[str, Any]) -> None:
         number = len(list(self._folder.glob("*.json")))
-        written = self._folder / f".{number:06d}"  # Spark does not look at hidden files
+        written = self._folder / f".{number:06d}"  # Spark ignores hidden files
         written.write_text("\n".join(json.dumps(row) for row in rows))
         written.rename(self._folder / f"{number:06d}.json")
 
@@ -39,8 +40,8 @@ class Feed:
         self.send(*({"key": key, "value": number} for number, key in enumerate(keys)))
 
 
-def start(frame: DataFrame, store: Path, **changes: Any) -> "elastic.Job":
-    """A small counting job, unless told otherwise."""
+def start(frame: DataFrame, store: Path, **changes: Any) -> "elastic.SparkJob":
+    """Start a small counting job; `changes` override its arguments."""
     settings: dict[str, Any] = {
         "key": "key",
         "operator": CountByKey(),
@@ -54,8 +55,22 @@ def start(frame: DataFrame, store: Path, **changes: Any) -> "elastic.Job":
     return elastic.run(frame, **settings)
 
 
+@contextmanager
+def changed_conf(spark: SparkSession, **changes: str) -> Iterator[SparkSession]:
+    """Change the configuration of the shared session inside the block; names have underscores for dots."""
+    names = {name.replace("_", "."): value for name, value in changes.items()}
+    before = {name: str(spark.conf.get(name)) for name in names}
+    try:
+        for name, value in names.items():
+            spark.conf.set(name, value)
+        yield spark
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
 def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What it gives once that is something."""
+    """Return what `holds` returns as soon as it is true."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if found := holds():
@@ -65,13 +80,13 @@ def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
 
 
 def numbers(spark: SparkSession) -> DataFrame:
-    """A stream that never ends: every batch has `ROWS` rows, with keys that are known beforehand."""
+    """Return a stream without end; every batch has `ROWS` rows with predictable keys."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 2)
     return source.load().selectExpr(f"pmod(value * 7919, {KEYS}) AS key")
 
 
 class SlowCounts(Counter[Any]):
-    """Counts that take `seconds` to come out of their bytes."""
+    """Counts that take `seconds` to unpickle."""
 
     def __init__(self, counts: dict[Any, int], seconds: float) -> None:
         super().__init__(counts)
@@ -87,7 +102,7 @@ def _slowly(counts: dict[Any, int], seconds: float) -> SlowCounts:
 
 
 class CountSlowToMove(Operator):
-    """Counts keys, silently; saving a state is quick, moving one is not, so that a migration can be looked at."""
+    """Counts keys without output; states are quick to save and slow to load, so that tests can observe a migration."""
 
     def __init__(self, seconds: float = 1.0) -> None:
         self._seconds = seconds
@@ -99,15 +114,15 @@ class CountSlowToMove(Operator):
         state.value.update(rows[self.key[0]].to_pylist())
 
 
-def start_slow_to_move(spark: SparkSession, store: Path) -> "elastic.Job":
-    """Counts `numbers` a few times a second: steady, and with time left for whoever looks."""
+def start_slow_to_move(spark: SparkSession, store: Path) -> "elastic.SparkJob":
+    """Start a job that counts `numbers` a few times per second, which leaves the processors time for the test."""
     trigger = {"processingTime": "300 milliseconds"}
     operator = CountSlowToMove(seconds=0.4)
     return start(numbers(spark), store, operator=operator, tasks=16, trigger=trigger, sink="none")
 
 
-def assert_exact(job: "elastic.Job") -> None:
-    """Of a job on `numbers` that was stopped: every row that it took in was counted, and counted once."""
+def assert_exact(job: "elastic.SparkJob") -> None:
+    """Assert that a stopped job on `numbers` counted every ingested row exactly once."""
     assert job.status().losses == 0
     total = ROWS * (job.status().last_batch + 1)
     wanted = np.bincount((np.arange(total) * 7919) % KEYS, minlength=KEYS)

@@ -1,4 +1,4 @@
-"""The HTTP API over a real socket, on a job on a real Spark that goes on counting all the while."""
+"""The HTTP API over a real socket, on a job that counts on a real Spark meanwhile."""
 
 import json
 import threading
@@ -32,7 +32,7 @@ class Client(httpx.Client):
         super().__init__(base_url=f"{server.url}/api/v1/", timeout=_PATIENCE_SECONDS, trust_env=False)
         self._bearer = {"Authorization": f"Bearer {server.token}"}
 
-    def told(self, path: str, **query: Any) -> Any:
+    def read(self, path: str, **query: Any) -> Any:
         answer = self.get(path, params=query)
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -40,7 +40,7 @@ class Client(httpx.Client):
     def change(self, path: str, **body: Any) -> httpx.Response:
         return self.post(path, json=body, headers=self._bearer)
 
-    def begun(self, path: str, **body: Any) -> str:
+    def begin(self, path: str, **body: Any) -> str:
         """Ask for a migration that nothing stands in the way of; where it can be followed."""
         answer = self.change(path, relax=True, **body)
         assert answer.status_code == 202, answer.text
@@ -48,18 +48,18 @@ class Client(httpx.Client):
 
     def until(self, migration: str, *phases: str) -> Any:
         """The migration in one of these phases."""
-        return until(lambda: found if (found := self.told(migration))["progress"]["phase"] in phases else None)
+        return until(lambda: found if (found := self.read(migration))["progress"]["phase"] in phases else None)
 
 
 @pytest.fixture(scope="module")
-def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[elastic.Job]:
+def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[elastic.SparkJob]:
     store: Path = tmp_path_factory.mktemp("api") / "store"
     with start_slow_to_move(spark, store) as job:
         yield job
 
 
 @pytest.fixture(scope="module")
-def client(job: elastic.Job) -> Iterator[Client]:
+def client(job: elastic.SparkJob) -> Iterator[Client]:
     with elastic.api.serve(job) as server, Client(server) as client:
         yield client
 
@@ -69,42 +69,42 @@ def snapshots(client: Client) -> Iterator[Iterator[Any]]:
     """Those that the server sends by itself, one after the other, as the page hears them."""
     with client.stream("GET", "jobs/counts/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
-        told = (json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line.startswith("data: "))
-        assert next(told).keys() == {"responses"}
-        yield told
+        read = (json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line.startswith("data: "))
+        assert next(read).keys() == {"responses"}
+        yield read
 
 
-def other_number(job: elastic.Job) -> int:
+def other_number(job: elastic.SparkJob) -> int:
     """Of nodes: two or four, whichever it has not."""
     return 2 if len(job.assignment().nodes) > 2 else 4
 
 
-def slow_change(job: elastic.Job) -> dict[str, Any]:
+def slow_change(job: elastic.SparkJob) -> dict[str, Any]:
     """One that takes several steps, whatever the work that was measured: an equal split moves half of the tasks."""
     return {"nodes": other_number(job), "strategy": "even", "tasks_per_node": 1}
 
 
-def test_a_job_tells_how_it_is_and_what_it_could_do(client: Client, job: elastic.Job) -> None:
-    [summary] = client.told("jobs")
+def test_a_job_has_a_status_and_plans(client: Client, job: elastic.SparkJob) -> None:
+    [summary] = client.read("jobs")
     assert (summary["name"], summary["state"], summary["tasks"]) == ("counts", "running", 16)
     assert summary["operators"] == [{"name": "CountSlowToMove", "key": ["key"]}]
-    rows = client.told("jobs/counts/status")["rows"]
-    status = until(lambda: found if (found := client.told("jobs/counts/status"))["rows"] > rows else None)
-    assert {unit["slot"] for node in status["nodes"] for unit in node["units"]} == set(range(16))
+    rows = client.read("jobs/counts/status")["rows"]
+    status = until(lambda: found if (found := client.read("jobs/counts/status"))["rows"] > rows else None)
+    assert {unit["task"] for node in status["nodes"] for unit in node["units"]} == set(range(16))
     assert all(node["serving"] and node["pid"] for node in status["nodes"])
-    assert ownership_from_dict(client.told("jobs/counts/assignment")) == job.assignment()
-    assert until(lambda: client.told("jobs/counts/load", seconds=10)["utilisation"]).keys() == set(
+    assert ownership_from_dict(client.read("jobs/counts/assignment")) == job.assignment()
+    assert until(lambda: client.read("jobs/counts/load", seconds=10)["utilisation"]).keys() == set(
         job.assignment().nodes
     )
     known = len(job.journal())
-    candidates = client.told("jobs/counts/plan", nodes=5, relax=True)["plans"]
+    candidates = client.read("jobs/counts/plan", nodes=5, relax=True)["plans"]
     plans = {one["strategy"]: Plan.from_dict(one["plan"]) for one in candidates}
     assert plans.keys() == {"ssm", "even", "consistent-hash"}
     assert all(len(plan.target.nodes) == 5 for plan in plans.values())
     assert len(job.journal()) == known
 
 
-def test_no_change_without_the_token_and_none_that_cannot_be(client: Client, job: elastic.Job) -> None:
+def test_changes_need_the_token_and_valid_arguments(client: Client, job: elastic.SparkJob) -> None:
     before = job.assignment()
     for path in ("scale", "rebalance", "migrations/1/pause"):
         assert client.post(f"jobs/counts/{path}", json={"nodes": 3}).status_code == 401
@@ -121,7 +121,7 @@ def test_no_change_without_the_token_and_none_that_cannot_be(client: Client, job
 
 
 def test_of_requests_at_the_same_moment_one_wins_and_the_others_hear_what_to_do(
-    client: Client, job: elastic.Job
+    client: Client, job: elastic.SparkJob
 ) -> None:
     nodes, clients = other_number(job), 8
     ready = threading.Barrier(clients)
@@ -134,25 +134,25 @@ def test_of_requests_at_the_same_moment_one_wins_and_the_others_hear_what_to_do(
         answers = list(pool.map(ask, range(clients)))
     assert sorted(answer.status_code for answer in answers) == [202] + [409] * (clients - 1)
     for lost in (answer.json() for answer in answers if answer.status_code == 409):
-        assert lost["type"] == "urn:elastic:MigrationRunning"
+        assert lost["type"] == "urn:elastic:MigrationInProgress"
         assert "Wait for it" in lost["detail"]
     [won] = [answer for answer in answers if answer.status_code == 202]
     ended = client.until(won.headers["location"].removeprefix("/api/v1/"), *OVER)
     assert ended["progress"]["phase"] == "done"
     assert ended["progress"]["tasks_done"] == len(ended["moves"]) > 0
     assert len(job.assignment().nodes) == nodes
-    newest = client.told("jobs/counts/journal", limit=2)["records"]
+    newest = client.read("jobs/counts/journal", limit=2)["records"]
     assert [record["kind"] for record in newest] == ["ended", "began"]
     assert newest[0]["outcome"] == "done"
 
 
 def test_listeners_see_every_task_that_moves_at_its_old_node_on_its_way_and_at_its_new_node(
-    client: Client, job: elastic.Job
+    client: Client, job: elastic.SparkJob
 ) -> None:
     before = job.assignment().owners
     with snapshots(client) as heard:
         assert any(snapshot["owners"] == list(before) for snapshot in heard)  # the first may be half a second old
-        began = client.begun("jobs/counts/scale", **slow_change(job))
+        began = client.begin("jobs/counts/scale", **slow_change(job))
         number = int(began.rpartition("/")[2])
         seen = []
         for snapshot in heard:
@@ -172,34 +172,34 @@ def test_listeners_see_every_task_that_moves_at_its_old_node_on_its_way_and_at_i
     assert states[-1] == {"moved"}
     assert len({snapshot["id"] for snapshot in seen}) == len(seen)
     assert seen[-1]["rows"] > seen[0]["rows"]
-    assert "StateReleased" in "".join(client.told(f"{began}/story")["lines"])
+    assert "released tasks" in "".join(client.read(f"{began}/story")["lines"])
 
 
 def test_a_migration_is_paused_resumed_and_cancelled_and_then_the_rest_is_balanced(
-    client: Client, job: elastic.Job
+    client: Client, job: elastic.SparkJob
 ) -> None:
-    began = client.begun("jobs/counts/scale", **slow_change(job))
+    began = client.begin("jobs/counts/scale", **slow_change(job))
     assert client.change(f"{began}/pause").json()["is_paused"]
     half = client.until(began, "paused", *OVER)
     assert half["progress"]["phase"] == "paused"
     assert "moving" not in {move["state"] for move in half["moves"]}
-    rows = client.told("jobs/counts/status")["rows"]
-    until(lambda: client.told("jobs/counts/status")["rows"] > rows)  # the stream does not pause
+    rows = client.read("jobs/counts/status")["rows"]
+    until(lambda: client.read("jobs/counts/status")["rows"] > rows)  # the stream does not pause
     assert client.change("jobs/counts/rebalance").status_code == 409
-    until(lambda: client.told("jobs/counts/snapshot")["migration"]["is_paused"])
+    until(lambda: client.read("jobs/counts/snapshot")["migration"]["is_paused"])
     assert scraped(client)["elastic_migration_running"] == {("counts",): 1.0}
 
     assert client.change(f"{began}/resume").status_code == 200
-    until(lambda: client.told(began)["progress"]["tasks_done"] > half["progress"]["tasks_done"])
+    until(lambda: client.read(began)["progress"]["tasks_done"] > half["progress"]["tasks_done"])
     assert client.change(f"{began}/cancel").status_code == 200
     ended = client.until(began, *OVER)
     assert ended["progress"]["phase"] == "cancelled"
-    assert {move["state"] for move in ended["moves"]} == {"moved", "left out"}
+    assert {move["state"] for move in ended["moves"]} == {"moved", "skipped"}
     assert client.change(f"{began}/resume").json()["type"] == "urn:elastic:MigrationOver"
 
     working = set(job.assignment().owners)
     assert set(job.assignment().nodes) == working
-    balanced = client.until(client.begun("jobs/counts/rebalance"), *OVER)
+    balanced = client.until(client.begin("jobs/counts/rebalance"), *OVER)
     assert balanced["progress"]["phase"] == "done"
     assert set(job.assignment().owners) == working
     assert {node.name for node in job.status().nodes if node.serving} == set(job.assignment().owners)
@@ -212,8 +212,8 @@ def scraped(client: Client) -> dict[str, dict[tuple[str, ...], float]]:
     }
 
 
-def test_metrics_and_health_tell_of_the_job_on_spark(client: Client, job: elastic.Job) -> None:
-    assert client.told("health") == {"status": "ok", "jobs": {"counts": "running"}, "problems": {}}
+def test_metrics_and_health_tell_of_the_job_on_spark(client: Client, job: elastic.SparkJob) -> None:
+    assert client.read("health") == {"status": "ok", "jobs": {"counts": "running"}, "problems": {}}
     rows = scraped(client)["elastic_rows"]["counts",]
     found = until(lambda: now if (now := scraped(client))["elastic_rows"]["counts",] > rows else None)
     owned = {("counts", node): len(job.assignment().tasks_of(node)) for node in job.assignment().nodes}
@@ -221,25 +221,25 @@ def test_metrics_and_health_tell_of_the_job_on_spark(client: Client, job: elasti
     assert set(found["elastic_node_up"].values()) == {1.0}
     assert found["elastic_node_losses"] == {("counts",): 0.0}
     assert min(found["elastic_node_state_bytes"].values()) > 0
-    until(lambda: scraped(client)["elastic_trigger_seconds"])  # told by Spark itself
+    until(lambda: scraped(client)["elastic_trigger_seconds"])  # reported by Spark
 
 
 def test_after_all_that_every_row_was_counted_once_and_a_job_that_has_ended_is_told_of(
-    client: Client, job: elastic.Job
+    client: Client, job: elastic.SparkJob
 ) -> None:
-    owned = client.told("jobs/counts/assignment")
+    owned = client.read("jobs/counts/assignment")
     job.stop()
     assert_exact(job)
-    assert {record["kind"] for record in client.told("jobs/counts/journal")["records"]} == {"began", "ended"}
-    status = client.told("jobs/counts/status")
+    assert {record["kind"] for record in client.read("jobs/counts/journal")["records"]} == {"began", "ended"}
+    status = client.read("jobs/counts/status")
     assert (status["state"], status["published_batch"]) == ("stopped", status["last_batch"])
-    assert client.told("jobs")[0]["state"] == "stopped"
-    assert client.told("jobs/counts/assignment") == owned
-    snapshot = until(lambda: now if (now := client.told("jobs/counts/snapshot"))["state"] == "stopped" else None)
+    assert client.read("jobs")[0]["state"] == "stopped"
+    assert client.read("jobs/counts/assignment") == owned
+    snapshot = until(lambda: now if (now := client.read("jobs/counts/snapshot"))["state"] == "stopped" else None)
     assert snapshot["last_batch"] == status["last_batch"]
-    assert client.told("health")["jobs"] == {"counts": "stopped"}
+    assert client.read("health")["jobs"] == {"counts": "stopped"}
     assert scraped(client)["elastic_job_up"] == {("counts",): 0.0}
     for change in ("scale", "rebalance"):
         refused = client.change(f"jobs/counts/{change}", **({"nodes": 3} if change == "scale" else {}))
         assert refused.status_code == 409
-        assert "Start it again" in refused.json()["detail"]
+        assert "Restart it" in refused.json()["detail"]

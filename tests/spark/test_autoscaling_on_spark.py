@@ -1,4 +1,4 @@
-"""Autoscaling a running job on a real Spark: a rush brings nodes, quiet sends them away, and every row counts once."""
+"""Autoscaling a running job on a real Spark: load adds nodes, idleness removes them, and every row is counted once."""
 
 import time
 from collections.abc import Callable
@@ -30,19 +30,19 @@ class SlowCount(CountByKey):
         return super().handle_batch(rows, state, context)
 
 
-def nodes_of(job: "elastic.Job") -> int:
+def nodes_of(job: "elastic.SparkJob") -> int:
     return sum(node.serving for node in job.status().nodes)
 
 
-def until(job: "elastic.Job", true: Callable[[], bool], seconds: float = 40.0) -> None:
-    """Wait, and raise what ends the job meanwhile."""
+def until(job: "elastic.SparkJob", true: Callable[[], bool], seconds: float = 40.0) -> None:
+    """Wait until `true` holds, and raise the error that ends the job meanwhile."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, (job.load(3.0), job.autoscaler and job.autoscaler.last_decision)
         job.await_termination(0.1)
 
 
-def test_a_rush_brings_nodes_and_quiet_sends_them_away_with_exact_counts(spark: SparkSession, tmp_path: Path) -> None:
+def test_high_load_adds_nodes_and_low_load_removes_them_with_exact_counts(spark: SparkSession, tmp_path: Path) -> None:
     feed, sent = Feed(spark, tmp_path / "input"), 0
     frame = feed.frame()
     autoscale = {"floor": 2, "ceiling": 3, "scaling": {"mode": "live"}, **FAST}
@@ -71,7 +71,7 @@ def test_a_rush_brings_nodes_and_quiet_sends_them_away_with_exact_counts(spark: 
     assert {record["outcome"] for record in journal if record["kind"] == "ended"} == {"done"}
 
 
-def test_an_autoscaler_that_cannot_be_right_starts_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_invalid_autoscaler_is_refused_and_starts_nothing(spark: SparkSession, tmp_path: Path) -> None:
     feed = Feed(spark, tmp_path / "input")
     with pytest.raises(errors.InvalidAutoscaling, match="ceiling"):
         start(feed.frame(), tmp_path / "store", autoscale={"ceiling": 9})

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import elastic
 from elastic import errors
 from elastic.operators import Context, CountByKey, Operator, State
-from elastic.results.errors import MixedState
+from elastic.results.errors import StateSchemaMismatch
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
@@ -100,11 +100,11 @@ def test_speculation_is_refused(
 ) -> None:
     conf = spark.sparkContext.getConf().set("spark.speculation", "true")
     monkeypatch.setattr(spark.sparkContext, "getConf", lambda: conf)
-    refused(errors.SpeculationOn, feed, tmp_path / "store")
+    refused(errors.SpeculationEnabled, feed, tmp_path / "store")
 
 
 def test_a_name_that_runs_is_taken_until_it_stops(feed: Feed, tmp_path: Path) -> None:
-    with start(feed.frame(), tmp_path / "store"), pytest.raises(errors.NameTaken):
+    with start(feed.frame(), tmp_path / "store"), pytest.raises(errors.JobNameInUse):
         start(feed.frame(), tmp_path / "store")
     with start(feed.frame(), tmp_path / "store"):
         pass
@@ -215,7 +215,7 @@ def test_questions_about_state_that_have_no_answer_are_refused_by_type(feed: Fee
                 job.state(key)
         assert job.state("4") == [4]
         job.snapshot()
-        with pytest.raises(MixedState):
+        with pytest.raises(StateSchemaMismatch):
             job.state_table()
 
 
@@ -225,9 +225,9 @@ def test_an_operator_that_raises_stops_the_job_and_nothing_is_lost(feed: Feed, t
     with pytest.raises(errors.OperatorFailed, match="unlucky") as caught:
         job.await_termination(60)
     assert caught.value.batch == 0
-    # The mended operator gets the rows from the log: Spark does not send the batch again.
-    with start(feed.frame(), tmp_path / "store", operator=Picky(), on_error="skip") as mended:
-        mended.process_all_available()
-        assert [row["total"] for row in mended.collected().to_pylist()][-1] == 6
-        quarantined = mended.quarantined().to_pylist()
+    # The fixed operator gets the rows from the log: Spark does not send the batch again.
+    with start(feed.frame(), tmp_path / "store", operator=Picky(), on_error="skip") as fixed:
+        fixed.process_all_available()
+        assert [row["total"] for row in fixed.collected().to_pylist()][-1] == 6
+        quarantined = fixed.quarantined().to_pylist()
     assert [("unlucky" in row["error"], '"value": 13' in row["row"]) for row in quarantined] == [(True, True)]

@@ -27,23 +27,23 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def begun(*arguments: str) -> subprocess.Popen[str]:
+def begin(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "elastic", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
 
 
-def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+def wait_for(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
     with process:
-        told, complained = process.communicate(timeout=_SECONDS)
-    return subprocess.CompletedProcess(process.args, process.returncode, told, complained)
+        output, errors = process.communicate(timeout=_SECONDS)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 def elastic(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return ended(begun(*arguments))
+    return wait_for(begin(*arguments))
 
 
-def answered(*arguments: str) -> Any:
-    """What a command that succeeds says in JSON."""
+def ask(*arguments: str) -> Any:
+    """Return the JSON that a command prints, and assert that it succeeds."""
     done = elastic(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -65,7 +65,7 @@ def job(place: Path) -> Iterator[subprocess.Popen[str]]:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints, text=True) as started,  # noqa: S603
     ):
         assert started.stdout is not None
-        assert "words runs. Page and API: http://127.0.0.1:" in started.stdout.readline()
+        assert "words is running. Page and API: http://127.0.0.1:" in started.stdout.readline()
         try:
             yield started
         finally:
@@ -74,52 +74,52 @@ def job(place: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def outcomes() -> list[str]:
-    """How migrations ended, oldest first."""
-    records = answered("journal")["records"]
+    """Return the outcomes of the migrations, oldest first."""
+    records = ask("journal")["records"]
     return [record["outcome"] for record in reversed(records) if record["kind"] == "ended"]
 
 
-def test_a_job_is_run_looked_at_scaled_and_ended_by_command(job: subprocess.Popen[str], place: Path) -> None:
-    until(lambda: answered("status")["rows"] == 3, _SECONDS)
+def test_commands_run_monitor_scale_and_stop_a_job(job: subprocess.Popen[str], place: Path) -> None:
+    until(lambda: ask("status")["rows"] == 3, _SECONDS)
     assert "words: running" in elastic("status").stdout
-    watched = elastic("watch", "--seconds", "1")
+    watched = elastic("watch", "--duration", "1")
     assert watched.returncode == 0, watched.stderr
     assert "words: running" in watched.stdout
     assert "ssm" in elastic("plan", "--nodes", "4", "--relax").stdout
-    for verb, refused in [(verb, begun(verb)) for verb in ("pause", "resume", "cancel")]:
-        done = ended(refused)
+    for verb, refused in [(verb, begin(verb)) for verb in ("pause", "resume", "cancel")]:
+        done = wait_for(refused)
         assert done.returncode == 1
-        assert f"no migration is under way: there is nothing to {verb}." in done.stderr
+        assert f"no migration is in progress, so there is nothing to {verb}." in done.stderr
 
     scale = ("scale", "--nodes", "4", "--relax", "--yes", "--detach", "--tasks-per-node", "1")
-    both = [ended(process) for process in [begun(*scale), begun(*scale)]]
+    both = [wait_for(process) for process in [begin(*scale), begin(*scale)]]
     assert sorted(done.returncode for done in both) == [0, 4]
     assert "Wait for it" in "".join(done.stderr for done in both)
-    assert answered("pause")["is_paused"]
-    assert not answered("resume")["is_over"]
+    assert ask("pause")["is_paused"]
+    assert not ask("resume")["is_over"]
     until(lambda: outcomes() == ["done"], _SECONDS)
-    assert len(answered("status")["nodes"]) == 4
+    assert len(ask("status")["nodes"]) == 4
 
-    assert not answered("scale", "--nodes", "2", "--relax", "--detach", "--tasks-per-node", "1")["is_over"]
-    assert answered("cancel")["number"] == 2
+    assert not ask("scale", "--nodes", "2", "--relax", "--detach", "--tasks-per-node", "1")["is_over"]
+    assert ask("cancel")["number"] == 2
     until(lambda: outcomes() == ["done", "cancelled"], _SECONDS)
-    assert answered("rebalance", "--relax")["progress"]["phase"] == "done"
+    assert ask("rebalance", "--relax")["progress"]["phase"] == "done"
     assert outcomes() == ["done", "cancelled", "done"]
 
     job.send_signal(signal.SIGINT)
     assert job.wait(60) == 0
-    assert "is lost" not in (place / "complaints").read_text()  # Ctrl-C lets nodes end in peace
+    assert "is lost" not in (place / "complaints").read_text()  # Ctrl-C stops nodes gracefully
     assert elastic("status").returncode == 2
     assert not list((place / "state").rglob("*.json"))
 
 
-def test_a_run_may_end_when_all_is_done_and_what_is_wrong_is_told_before_spark_starts(place: Path) -> None:
+def test_a_run_ends_with_its_input_and_invalid_arguments_are_refused_before_spark_starts(place: Path) -> None:
     done = elastic(*run_arguments(place), "--once")
     assert done.returncode == 0, done.stderr
     for wrong, why in [
-        ("nowhere:Operator", "there is no nowhere:Operator"),
-        ("elastic.operators", "no MODULE:OPERATOR"),
-        ("os:getcwd", "no operator"),
+        ("nowhere:Operator", "cannot import nowhere:Operator"),
+        ("elastic.operators", "expected MODULE:OPERATOR"),
+        ("os:getcwd", "not an operator"),
     ]:
         began = time.monotonic()
         refused = elastic("run", wrong, *run_arguments(place)[2:])

@@ -1,4 +1,4 @@
-"""How jobs end on a real Spark: by their source, by a stop while something hangs, and without their JVM."""
+"""The end of jobs on a real Spark: with their source, by a stop while an operator hangs, and without their JVM."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def test_a_job_with_the_trigger_available_now_processes_everything_and_ends(
     feed = Feed(spark, tmp_path / "feed")
     for key in "abca":
         feed.send_keys(key)
-    for run in (1, 2):  # the second one finds one more batch, and goes on from the first
+    for run in (1, 2):  # the second one resumes and finds one more batch
         job = start(feed.frame(), tmp_path / "store", trigger={"availableNow": True})
         assert job.await_termination(60)
         status = job.status()
@@ -47,13 +47,13 @@ def test_a_job_with_the_trigger_available_now_processes_everything_and_ends(
         feed.send_keys("a")
 
 
-@pytest.mark.parametrize("drain", [True, False])
+@pytest.mark.parametrize("drain", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_stop_returns_in_time_while_a_batch_waits_for_a_hung_operator(
     spark: SparkSession, tmp_path: Path, drain: bool
 ) -> None:
     feed = Feed(spark, tmp_path / "feed")
     trigger = {"processingTime": "50 milliseconds"}
-    how = {"operator": Hangs(), "name": f"hangs-{drain}", "max_batches_ahead": 1, "sink": "none", "trigger": trigger}
+    how = {"operator": Hangs(), "name": f"hangs-{drain}", "max_pending_batches": 1, "sink": "none", "trigger": trigger}
     job = start(feed.frame(), tmp_path / "store", **how)
     feed.send_keys("hang")
     until(lambda: job.status().last_batch == 0)
@@ -97,9 +97,8 @@ def test_a_job_whose_jvm_is_killed_ends_with_a_typed_error(tmp_path: Path) -> No
     assert "failed" in done.stdout
 
 
-def test_a_run_whose_operator_hangs_ends_in_time_when_it_is_asked_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.long  # the test above shows the same stop without the command line
+def test_a_run_whose_operator_hangs_ends_in_time_on_sigterm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ELASTIC_SECRET", "a secret of this test")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "texts").mkdir()
@@ -107,18 +106,18 @@ def test_a_run_whose_operator_hangs_ends_in_time_when_it_is_asked_to(
     command = [
         *(sys.executable, "-m", "elastic", "run", f"{__name__}:Hangs", "--name", "hangs"),
         *("--store", (tmp_path / "store").as_uri(), "--path", str(tmp_path / "texts"), "--key", "value"),
-        *("--nodes", "2", "--set", "stop_seconds=10", "--set", "max_batches_ahead=1"),
+        *("--nodes", "2", "--set", "stop_seconds=10", "--set", "max_pending_batches=1"),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
-        assert "runs" in process.stdout.readline()
+        assert "is running" in process.stdout.readline()
         until(lambda: list((tmp_path / "store").rglob("log/*/*.log")))
         (tmp_path / "texts" / "two.txt").write_text("hello\n")
         time.sleep(2.0)  # its batch waits for room
         os.kill(process.pid, signal.SIGTERM)
         began = time.monotonic()
-        told, complained = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=60)
         assert time.monotonic() - began < 20.0  # the stop's 10 s, and the end of Python and the JVM
-    assert process.returncode == 0, complained
-    assert "was stopped" in told
-    assert "Batch 0 is committed" in complained
+    assert process.returncode == 0, errors
+    assert "was stopped" in output
+    assert "Batch 0 is committed" in errors

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = "the quick brown fox jumps over the lazy dog\nThe fox is quick, the dog is not\n"
 
 
-def test_word_count_counts_the_words_of_files_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_word_count_counts_the_words_of_files_and_resumes(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     command = [
@@ -42,7 +42,7 @@ def test_the_demo_scales_loses_a_node_and_proves_every_count(tmp_path: Path) -> 
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
     assert ended.returncode == 0, ended.stdout + ended.stderr
     said = " ".join(ended.stdout.split())
-    for part in ("The live page: http://127.0.0.1:", "4 -> 6 nodes", "6 -> 3 nodes", "kill -9 of node-", "exact: the"):
+    for part in ("Dashboard: http://127.0.0.1:", "4 -> 6 nodes", "6 -> 3 nodes", "kill -9 of node-", "exact: the"):
         assert part in said
     assert (tmp_path / "demo.png").stat().st_size > 10_000
     assert "data:image/png" in (tmp_path / "report.html").read_text()

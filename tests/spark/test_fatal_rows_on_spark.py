@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from elastic.errors import NodeStartFailed, PoisonedStep, SinkFailed
 from elastic.results import MemorySink
-from tests.elastic.runtime.fatal_operators import CRASH, ClosedDoor, FatalSums
+from tests.elastic.driver.fatal_operators import CRASH, ClosedDoor, FatalSums
 from tests.spark.jobs import Feed, start
 
 pytestmark = pytest.mark.spark
@@ -32,7 +32,7 @@ def feed(spark: SparkSession, tmp_path: Path) -> Feed:
     return Feed(spark, tmp_path / "input")
 
 
-def test_a_row_that_kills_the_process_ends_the_job_and_is_set_aside_by_the_next_life(
+def test_a_row_that_kills_the_process_ends_the_job_and_is_quarantined_after_a_restart(
     feed: Feed, tmp_path: Path
 ) -> None:
     job = start(feed.frame(), tmp_path / "store", operator=FatalSums())
@@ -50,7 +50,7 @@ def test_a_row_that_kills_the_process_ends_the_job_and_is_set_aside_by_the_next_
         assert "killed by signal SIGSEGV" in aside["error"]
 
 
-def test_a_node_that_cannot_start_says_why_before_the_time_to_start_is_over(feed: Feed, tmp_path: Path) -> None:
+def test_a_node_that_cannot_start_reports_why_before_the_start_times_out(feed: Feed, tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(NodeStartFailed, match="OSError: there is no licence at /etc/licence"):
         start(feed.frame(), tmp_path / "store", operator=ClosedDoor(tmp_path))
@@ -74,7 +74,7 @@ def test_a_module_that_only_the_driver_has_is_named(
     assert time.monotonic() - began < 30
 
 
-def test_a_sink_that_fails_is_told_while_the_job_goes_on(feed: Feed, tmp_path: Path) -> None:
+def test_a_failed_sink_is_reported_while_the_job_continues(feed: Feed, tmp_path: Path) -> None:
     with start(feed.frame(), tmp_path / "store", sink=FullSink()) as job:
         feed.send_keys("a")
         job.process_all_available()

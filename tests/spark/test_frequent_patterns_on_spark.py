@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 
 from elastic.errors import IncompatibleRestart
 from examples.frequent_patterns.audit import Audit
+from examples.frequent_patterns.audited_job import AuditedJob
 from examples.frequent_patterns.board import Board
-from examples.frequent_patterns.disturbances import Disturbances, Planned
+from examples.frequent_patterns.disturbances import Disturbances, Schedule
 from examples.frequent_patterns.job import patterns_job
 from examples.frequent_patterns.mining import Mining
 from examples.frequent_patterns.pipeline import DETECTOR, REPORTER
-from examples.frequent_patterns.texts import MadeTexts
-from examples.frequent_patterns.watched import WatchedJob
+from examples.frequent_patterns.texts import GeneratedTexts
 from tests.spark.jobs import Feed
 
 pytestmark = pytest.mark.spark
@@ -26,28 +26,29 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 120.0  # more than enough on a machine that has much else to do
 
 
+@pytest.mark.long  # the demo shows the same by default, see test_examples_on_spark.py
 def test_patterns_are_exact_in_every_batch_while_the_detector_scales_and_nodes_are_killed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    audit = Audit(MadeTexts(5), 60, Mining(threshold=5, window="5 batches"))
+    audit = Audit(GeneratedTexts(5), 60, Mining(threshold=5, window="5 batches"))
     store, every = (tmp_path / "store").as_uri(), "100 milliseconds"
-    with WatchedJob(spark, audit, store, nodes=2, tasks=16, every=every, snapshot_seconds=2.0) as watched:
-        disturbances = Disturbances(watched.job, Planned((0.0, 5.0), (0.0, 7.0)), seed=5, most_nodes=4)
-        assert watched.wait_for(6, SECONDS)
+    with AuditedJob(spark, audit, store, nodes=2, tasks=16, every=every, snapshot_seconds=2.0) as audited:
+        disturbances = Disturbances(audited.job, Schedule((0.0, 5.0), (0.0, 7.0)), seed=5, max_nodes=4)
+        assert audited.wait_for(6, SECONDS)
         began = time.monotonic()
         while not disturbances.is_over and time.monotonic() < began + SECONDS:
-            watched.look(0.1)
-            disturbances.go_on(time.monotonic() - began)
+            audited.check_for(0.1)
+            disturbances.advance(time.monotonic() - began)
         assert disturbances.is_over
-        assert watched.wait_for(audit.batches + 6, SECONDS)
-    watched.finish()
+        assert audited.wait_for(audit.batches + 6, SECONDS)
+    audited.finish()
     assert audit.wrong == []
     assert disturbances.kills[0].while_migrating
-    assert watched.job.status().losses >= 2
-    assert audit.most_patterns > 20
+    assert audited.job.status().losses >= 2
+    assert audit.max_patterns > 20
 
 
-def test_any_texts_with_a_time_are_mined_and_go_on_after_a_stop_with_the_same_question_only(
+def test_any_texts_with_a_time_are_mined_and_only_the_same_question_resumes_after_a_stop(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     feed, store = Feed(spark, tmp_path / "input"), (tmp_path / "store").as_uri()

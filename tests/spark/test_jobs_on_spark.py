@@ -36,7 +36,7 @@ def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {row["key"]: row["count"] for row in sorted(rows, key=lambda row: row["_batch"])}
 
 
-def test_a_job_counts_answers_and_goes_on_after_a_stop(feed: Feed, tmp_path: Path) -> None:
+def test_a_job_counts_answers_queries_and_resumes_after_a_stop(feed: Feed, tmp_path: Path) -> None:
     feed.send_keys("a", "b", "a")
     with start(feed.frame(), tmp_path / "store") as job:
         job.process_all_available()
@@ -44,7 +44,7 @@ def test_a_job_counts_answers_and_goes_on_after_a_stop(feed: Feed, tmp_path: Pat
         assert job.state("a") == 2
         assert job.state("never seen") == 0
         status = job.status()
-        assert (status.state, status.rows, status.losses, status.batches_ahead) == ("running", 3, 0, 0)
+        assert (status.state, status.rows, status.losses, status.pending_batches) == ("running", 3, 0, 0)
         assert [node.serving for node in status.nodes] == [True, True]
     assert job.status().state == "stopped"
     feed.send_keys("a", "c")
@@ -57,7 +57,7 @@ def test_a_job_counts_answers_and_goes_on_after_a_stop(feed: Feed, tmp_path: Pat
     assert table == {"a": 3, "b": 1, "c": 1}
 
 
-def test_results_come_out_once_as_a_stream_and_as_parquet(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
+def test_results_are_emitted_once_as_a_stream_and_as_parquet(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
     sink = ParquetSink((tmp_path / "parquet").as_uri())
     with start(feed.frame(), tmp_path / "store", sink=sink) as job:
         for keys in ("ab", "bc", "cccc"):
@@ -74,7 +74,7 @@ def test_results_come_out_once_as_a_stream_and_as_parquet(spark: SparkSession, f
 
 
 class Halves(Operator):
-    """Gives the next stage a number under its own key, and comes back with its half until that is 0."""
+    """Sends the next stage a number under its own key, and itself the half of it until that is 0."""
 
     output_schema = "number long"
     emits = frozenset({"self"})
@@ -86,7 +86,9 @@ class Halves(Operator):
         return [ToNext([{"number": row["value"]} for row in rows.to_pylist()]), ToSelf(again)]
 
 
-def test_records_that_come_back_and_go_on_are_counted_once(feed: Feed, tmp_path: Path) -> None:
+def test_records_that_operators_send_to_their_own_and_the_next_stage_are_counted_once(
+    feed: Feed, tmp_path: Path
+) -> None:
     stages = [Stage(Halves(), "key", "halves"), Stage(CountByKey(), "number", "counted")]
     with start(feed.frame(), tmp_path / "store", operator=stages) as job:
         feed.send({"key": "x", "value": 8}, {"key": "y", "value": 5})
@@ -131,7 +133,7 @@ def test_timers_fire_by_event_time_when_the_watermark_passes(feed: Feed, tmp_pat
         assert job.state("b") == 2
 
 
-def test_the_heaviest_keys_are_known_where_they_are_asked_for(feed: Feed, tmp_path: Path) -> None:
+def test_the_heaviest_keys_are_counted_if_the_setting_asks_for_them(feed: Feed, tmp_path: Path) -> None:
     # An operator that does not combine: rows that are combined on their way are one row at the node.
     operator = stateless(lambda rows: rows.select(["key"]), "key string")
     asked = {"operator": operator, "heavy_hitters": 4, "heartbeat_seconds": 0.1}

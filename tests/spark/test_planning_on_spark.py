@@ -1,7 +1,5 @@
 """Plans are made on the driver and inside Spark tasks alike."""
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 
@@ -9,20 +7,6 @@ from migration import Assignment, Plan, plan
 from tests.migration.instances import skewed_workload
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("planning")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 def test_a_plan_made_in_a_spark_task_is_the_plan_made_on_the_driver(spark: SparkSession) -> None:

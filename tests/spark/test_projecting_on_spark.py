@@ -1,4 +1,4 @@
-"""Projections on a real Spark: the same values, however the work is shared out, and whoever is killed on the way."""
+"""Projections on a real Spark: the same values for any number of tasks, and after any process is killed."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 import mdp
 from mdp.approximate import train
+from mdp.array_store import ObjectArrayStore
 from mdp.exact import project_exactly
-from mdp.learning.saving import save
+from mdp.learning.matrix_files import save_matrix
 from mdp.process import DecisionProcess
-from mdp.projecting import Place
-from mdp.shelf import StoreShelf
-from mdp.spark.workers import OnSpark
+from mdp.projection import CheckpointLocation
+from mdp.spark.workers import SparkWorkers
 from migration import Workload
 from storage import Secret
 from tests.mdp.instances import skewed, walk
@@ -32,22 +32,22 @@ SECRET = Secret.of("a secret of this test")
 PROCESS = DecisionProcess(skewed(24, seed=3), walk(4, 7), tau=0.4)
 
 
-def test_executors_come_to_the_values_of_one_process_however_many_tasks_there_are(
+def test_executors_compute_the_values_of_one_process_for_any_number_of_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mdp.exact.blocks.BLOCK_STATES", 500)
+    monkeypatch.setattr("mdp.exact.sweep.BLOCK_STATES", 500)
     here = project_exactly(PROCESS)
     for tasks in (1, 5):
         monkeypatch.setattr("mdp.spark.workers._TASKS_PER_CORE", tasks)
-        shelf = StoreShelf(tmp_path.as_uri(), f"by-{tasks}", SECRET)
-        there = project_exactly(PROCESS, workers=OnSpark(spark), shelf=shelf)
+        array_store = ObjectArrayStore(tmp_path.as_uri(), f"by-{tasks}", SECRET)
+        there = project_exactly(PROCESS, workers=SparkWorkers(spark), array_store=array_store)
         assert there.sweeps == here.sweeps
         assert all((there.values[nodes] == here.values[nodes]).all() for nodes in PROCESS.nodes)
 
 
 def test_training_on_executors_gives_the_values_of_one_process(spark: SparkSession) -> None:
     here, there = (
-        train(PROCESS, rounds=2, samples=60, sequences=6, workers=workers) for workers in (None, OnSpark(spark))
+        train(PROCESS, rounds=2, samples=60, sequences=6, workers=workers) for workers in (None, SparkWorkers(spark))
     )
 
     boundaries = (0, 4, 9, 15, 20, 24)
@@ -56,16 +56,17 @@ def test_training_on_executors_gives_the_values_of_one_process(spark: SparkSessi
 
 def test_an_error_in_an_executor_reaches_the_caller(spark: SparkSession) -> None:
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        OnSpark(spark).map(partial(floordiv, 1), [1, 0])
-    assert OnSpark(spark).map(partial(floordiv, 7), [2, 3]) == [3, 2]
-    assert OnSpark(spark).map(partial(floordiv, 7), []) == []
+        SparkWorkers(spark).map(partial(floordiv, 1), [1, 0])
+    assert SparkWorkers(spark).map(partial(floordiv, 7), [2, 3]) == [3, 2]
+    assert SparkWorkers(spark).map(partial(floordiv, 7), []) == []
 
 
-def test_a_submitted_job_that_is_killed_goes_on_and_saves_its_table(tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_submitted_job_that_is_killed_resumes_and_saves_its_table(tmp_path: Path) -> None:
     """By spark-submit, as on any cluster; killed with all its processes in the middle of a sweep."""
     store, environment = (tmp_path / "store").as_uri(), {**os.environ, "ELASTIC_SECRET": "a secret of this test"}
     (tmp_path / "workload.json").write_text(Workload.uniform(48).to_json())
-    save(walk(6, 10), tmp_path / "matrix.json")
+    save_matrix(walk(6, 10), tmp_path / "matrix.json")
     command = [
         *(str(Path(sys.executable).parent / "spark-submit"), "--master", "local[2]"),
         *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"),
@@ -91,7 +92,7 @@ def test_a_submitted_job_that_is_killed_goes_on_and_saves_its_table(tmp_path: Pa
 
 
 def _wait_for_blocks(folder: Path) -> None:
-    """Until some blocks of a sweep after the first are there."""
+    """Wait until some blocks of a sweep after the first are stored."""
     deadline = time.monotonic() + 120
     while len([path for path in folder.glob("sweep-[1-9]*/*") if path.name != "input.arrays"]) < 2:
         assert time.monotonic() < deadline, sorted(folder.rglob("*"))
@@ -100,7 +101,7 @@ def _wait_for_blocks(folder: Path) -> None:
 
 def test_the_command_line_projects_on_spark_and_a_plan_uses_the_table(tmp_path: Path) -> None:
     store = (tmp_path / "store").as_uri()
-    save(walk(3, 5), tmp_path / "matrix.json")
+    save_matrix(walk(3, 5), tmp_path / "matrix.json")
     arguments = ["--matrix", str(tmp_path / "matrix.json"), "--tasks", "24", "--store", store, "--name", "by-command"]
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "elastic", "project", *arguments, "--master", "local[2]", "--json"],
@@ -118,11 +119,11 @@ def test_the_command_line_projects_on_spark_and_a_plan_uses_the_table(tmp_path: 
     assert table.value((0, 6, 12, 18, 24)) > 0
 
 
-def test_a_master_that_is_not_local_needs_a_place() -> None:
+def test_a_remote_master_needs_a_checkpoint_location() -> None:
     class Elsewhere:
         class sparkContext:  # noqa: N801 - Spark's name
             master = "spark://somewhere:7077"
 
-    with pytest.raises(mdp.InvalidProjection, match="Name a place"):
+    with pytest.raises(mdp.InvalidProjection, match="Pass checkpoint="):
         mdp.project(Workload.uniform(8), walk(2, 3), spark=Elsewhere())  # type: ignore[arg-type]
-    assert Place("file:///x", "y", SECRET).settings == {}
+    assert CheckpointLocation("file:///x", "y", SECRET).settings == {}

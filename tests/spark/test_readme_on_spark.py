@@ -35,7 +35,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def typed_as_printed(text: str, place: Path) -> str:
+def with_test_store(text: str, place: Path) -> str:
     """Stores go into the folder of the test, and nothing else is changed."""
     return text.replace("file:///tmp/", f"{place.as_uri()}/")
 
@@ -69,22 +69,22 @@ def end(process: subprocess.Popen[str], typed: str | None = None) -> tuple[str, 
 
 def shell(text: str, place: Path) -> tuple[str, str]:
     process = begin(["bash", "--norc", "--noprofile", "-s"], place)
-    told, complained = end(process, typed_as_printed(text, place) + "\n")
-    assert process.returncode == 0, complained
-    return told, complained
+    output, errors = end(process, with_test_store(text, place) + "\n")
+    assert process.returncode == 0, errors
+    return output, errors
 
 
 def repl(text: str, place: Path) -> tuple[str, str]:
     process = begin([sys.executable, "-i", "-u"], place)
-    told, complained = end(process, typed_as_printed(text, place) + "\n")
-    assert process.returncode == 0, complained
-    return told, PROMPT.sub("", complained)
+    output, errors = end(process, with_test_store(text, place) + "\n")
+    assert process.returncode == 0, errors
+    return output, PROMPT.sub("", errors)
 
 
-def assert_calm(complained: str) -> None:
-    assert "Traceback" not in complained, complained
-    assert "Error" not in complained, complained
-    assert "replaced a previously registered" not in complained, complained
+def assert_calm(errors: str) -> None:
+    assert "Traceback" not in errors, errors
+    assert "Error" not in errors, errors
+    assert "replaced a previously registered" not in errors, errors
 
 
 def command_lines() -> Iterator[str]:
@@ -97,24 +97,24 @@ def test_the_python_examples_can_be_typed_into_a_repl(place: Path) -> None:
     [prepare] = blocks("Ten lines of Python")
     [example] = blocks("Ten lines of Python", "python")
     shell(prepare, place)
-    told, complained = repl(example + "job\njob.migration\njob.status()\n", place)
-    assert_calm(complained)
-    assert re.search(r"^2 4$", told, re.MULTILINE)
-    assert re.search(r"^\|\s*hello\|\s+2\|", told, re.MULTILINE)
-    assert re.search(r"^Job\('words', stopped, nodes=6, batch=0, rows=4\)$", told, re.MULTILINE)
-    assert re.search(r"^Migration\(4 -> 6 nodes, done, .*\)$", told, re.MULTILINE)
-    assert re.search(r"^JobStatus\('words', stopped, .*\)$", told, re.MULTILINE)
+    output, errors = repl(example + "job\njob.migration\njob.status()\n", place)
+    assert_calm(errors)
+    assert re.search(r"^2 4$", output, re.MULTILINE)
+    assert re.search(r"^\|\s*hello\|\s+2\|", output, re.MULTILINE)
+    assert re.search(r"^Job\('words', stopped, nodes=6, batch=0, rows=4\)$", output, re.MULTILINE)
+    assert re.search(r"^Migration\(4 -> 6 nodes, done, .*\)$", output, re.MULTILINE)
+    assert re.search(r"^JobStatus\('words', stopped, .*\)$", output, re.MULTILINE)
 
-    told, complained = repl(example, place)  # running it again goes on from there
-    assert_calm(complained)
-    assert re.search(r"^2 0$", told, re.MULTILINE)
+    output, errors = repl(example, place)  # a second run resumes
+    assert_calm(errors)
+    assert re.search(r"^2 0$", output, re.MULTILINE)
 
 
 def test_the_operator_can_be_typed_into_a_repl(place: Path) -> None:
     [example] = blocks("Write an operator", "python")
-    told, complained = repl(example + "print('typed', tester)\n", place)
-    assert_calm(complained)
-    assert "typed" in told
+    output, errors = repl(example + "print('typed', tester)\n", place)
+    assert_calm(errors)
+    assert "typed" in output
 
 
 def test_the_commands_can_be_typed_into_two_shells(place: Path) -> None:
@@ -122,29 +122,29 @@ def test_the_commands_can_be_typed_into_two_shells(place: Path) -> None:
     [commands] = blocks("Scale it")
     run, _, others = commands.partition("\nelastic plan")
     plan, scale, watch = f"elastic plan{others}".strip().splitlines()
-    job = begin(["bash", "--norc", "--noprofile", "-c", f"exec {typed_as_printed(run, place)}"], place)
+    job = begin(["bash", "--norc", "--noprofile", "-c", f"exec {with_test_store(run, place)}"], place)
     try:
         assert job.stdout is not None
-        assert "counts runs. Page and API: http://127.0.0.1:" in job.stdout.readline()
+        assert "counts is running. Page and API: http://127.0.0.1:" in job.stdout.readline()
         assert not [line for line in command_lines() if SECRET in line]
-        told, complained = shell(plan, place)
-        assert "ssm" in told
-        assert_calm(complained)
-        told, complained = shell(f"yes | {scale}", place)
-        assert "4 -> 6 nodes, done" in told
-        assert_calm(complained)
-        told, complained = shell(f"timeout --signal=INT 4 {watch} | head -1", place)
-        assert "counts: running" in told
-        assert "6 nodes" in told
-        assert complained == ""
+        output, errors = shell(plan, place)
+        assert "ssm" in output
+        assert_calm(errors)
+        output, errors = shell(f"yes | {scale}", place)
+        assert "4 -> 6 nodes, done" in output
+        assert_calm(errors)
+        output, errors = shell(f"timeout --signal=INT 4 {watch} | head -1", place)
+        assert "counts: running" in output
+        assert "6 nodes" in output
+        assert errors == ""
         began = time.monotonic()
         job.send_signal(signal.SIGINT)
-        _, complained = end(job)
+        _, errors = end(job)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(job.pid, signal.SIGKILL)
-    assert job.returncode == 0, complained
+    assert job.returncode == 0, errors
     assert time.monotonic() - began < 90
-    assert_calm(complained)
-    for said in ("job counts starts: nodes=4", "job counts runs", "migration begins", "migration ended", "stopped"):
-        assert said in complained
+    assert_calm(errors)
+    for text in ("job counts starts: nodes=4", "job counts runs", "migration begins", "migration ended", "stopped"):
+        assert text in errors

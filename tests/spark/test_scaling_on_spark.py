@@ -1,4 +1,4 @@
-"""Scaling a running job on a real Spark: nodes come and go, and every row counts once."""
+"""Scaling a running job on a real Spark: nodes join and leave, and every row is counted once."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ import elastic
 import mdp
 import storage
 from elastic import errors
-from elastic.control import Journal
+from elastic.control import JobJournal
 from elastic.operators import Context, Operator, State
 from elastic.secret import application_secret
 from mdp import InvalidTable, TransitionMatrix
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 ROWS, KEYS = 5_000, 400
 
 
-def wait_for_batch(job: elastic.Job, batch: int) -> None:
+def wait_for_batch(job: elastic.SparkJob, batch: int) -> None:
     while job.status().published_batch < batch:
         job.await_termination(0.1)
 
@@ -76,19 +76,19 @@ def test_a_job_plans_with_the_value_table_in_its_store(spark: SparkSession, tmp_
         assert job.state("7") == 1
 
 
-def test_a_job_that_is_stopped_settles_the_migration_under_way(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stop_ends_the_migration_under_way(spark: SparkSession, tmp_path: Path) -> None:
     feed = Feed(spark, tmp_path / "input")
     with start(feed.frame(), tmp_path / "store", tasks=16) as job:
         feed.send_keys("a", "b", "c")
         job.process_all_available()
         migration = job.scale(4, relax=True, tasks_per_node=1)
     assert migration.phase in ("cancelled", "done")
-    journal = Journal(storage.open((tmp_path / "store").as_uri()), "counts")
+    journal = JobJournal(storage.open((tmp_path / "store").as_uri()), "counts")
     assert [record.get("outcome") for record in journal.read()] == [None, migration.phase]
 
 
 class InOrder(Operator):
-    """Tells of every row that did not come right after the one before it of its key."""
+    """Emits every row that does not follow the previous one of its key."""
 
     output_schema = "key long, expected long, value long"
 
@@ -96,17 +96,17 @@ class InOrder(Operator):
         return {}
 
     def handle_batch(self, rows: pa.Table, state: State, _: Context) -> list[dict[str, int]]:
-        told = []
+        out_of_order = []
         for row in rows.to_pylist():
             expected = state.value.get(row["key"], 0)
             if row["value"] != expected:
-                told.append({"key": row["key"], "expected": expected, "value": row["value"]})
+                out_of_order.append({"key": row["key"], "expected": expected, "value": row["value"]})
             state.value[row["key"]] = row["value"] + 1
-        return told
+        return out_of_order
 
 
-def scaled(spark: SparkSession, store: Path, *requests: dict[str, Any]) -> tuple[list[dict[str, Any]], set[str]]:
-    """Carry the requests out while rows arrive; how they ended, and the runs of Spark's query that there were."""
+def run_requests(spark: SparkSession, store: Path, *requests: dict[str, Any]) -> tuple[list[dict[str, Any]], set[str]]:
+    """Scale by the requests while rows arrive; return the records of their ends and the run ids of Spark's query."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", 1)
     rows = source.load().selectExpr(f"value % {KEYS} AS key", f"value div {KEYS} AS value")
     with start(rows, store, tasks=16, snapshot_seconds=1.0, operator=InOrder()) as job:
@@ -129,26 +129,24 @@ def scaled(spark: SparkSession, store: Path, *requests: dict[str, Any]) -> tuple
     return ended, {str(query.runId) for query in queries}
 
 
-def test_rows_keep_their_order_and_count_once_when_states_go_from_node_to_node(
+def test_rows_keep_their_order_and_are_counted_once_when_states_move_directly(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     out, in_ = {"nodes": 4, "transfer": "direct"}, {"nodes": 2, "mode": "live", "transfer": "direct"}
-    ended, runs = scaled(spark, tmp_path / "store", out, in_)
+    ended, runs = run_requests(spark, tmp_path / "store", out, in_)
     assert all(0 < record["direct_bytes"] <= record["stored_bytes"] for record in ended)
     assert len(runs) == 1
 
 
-def test_rows_keep_their_order_and_count_once_when_all_is_stopped_and_started_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    ended, runs = scaled(
+def test_rows_keep_their_order_and_are_counted_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    ended, runs = run_requests(
         spark, tmp_path / "store", {"nodes": 3, "mode": "restart"}, {"remove": ["node-1"], "mode": "restart"}
     )
     assert [record["nodes_after"] for record in ended] == [3, 2]
     assert len(runs) == 3
 
 
-def test_a_request_that_cannot_be_right_starts_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_invalid_request_starts_nothing(spark: SparkSession, tmp_path: Path) -> None:
     feed = Feed(spark, tmp_path / "input")
     with start(feed.frame(), tmp_path / "store") as job:
         for how in ({"nodes": 0}, {"nodes": 9}, {"nodes": 2, "add": 1}, {"mode": "fast"}, {"remove": ["node-9"]}):

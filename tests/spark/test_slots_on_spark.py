@@ -1,6 +1,5 @@
-"""Task slots on a real Spark with seven of them: no request takes the last one, and none harms nodes that run."""
+"""Task slots on a real Spark with eight of them: no request takes the last one, and none harms running nodes."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,29 +7,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 import elastic
-from elastic.errors import NoRoom, TooFewSlots
-from elastic.runtime.slots import count_slots
+from elastic.errors import NodeStartTimeout, TooFewSlots
+from elastic.spark.slots import count_slots
 from tests.spark.jobs import CountSlowToMove, assert_exact, numbers, start, until
 
 pytestmark = pytest.mark.spark
 
 HOW = {"tasks": 16, "trigger": {"processingTime": "200 milliseconds"}, "sink": "none"}
-SLOTS = 7
+SLOTS = 8  # of the shared session
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = elastic.local_session(2, spare_nodes=1)
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+def lives(job: "elastic.SparkJob") -> dict[str, tuple[str, int]]:
+    return {node.name: (node.incarnation, node.pid) for node in job._driver.view.nodes}
 
 
-def lives(job: "elastic.Job") -> dict[str, tuple[str, int]]:
-    return {name: (node["incarnation"], node["pid"]) for name, node in job._controller.status()["nodes"].items()}
-
-
-def progresses(job: "elastic.Job") -> bool:
+def progresses(job: "elastic.SparkJob") -> bool:
     applied = job.status().published_batch
     return bool(until(lambda: job.status().published_batch > applied + 1))
 
@@ -51,14 +42,14 @@ def test_no_request_takes_the_last_task_slot(spark: SparkSession, tmp_path: Path
     assert_exact(job)
 
 
-def test_nodes_that_are_cancelled_while_they_start_harm_no_node_that_runs(spark: SparkSession, tmp_path: Path) -> None:
-    """With a number of slots that is wrong, nodes are started beyond them, and given up in every stage of starting."""
+def test_cancelling_nodes_while_they_start_harms_no_running_node(spark: SparkSession, tmp_path: Path) -> None:
+    """A wrong number of slots lets nodes start beyond them; they are cancelled at every stage of starting."""
     with start(numbers(spark), tmp_path, operator=CountSlowToMove(0.0), **HOW, task_slots=100) as job:
         before = lives(job)
-        launcher: Any = job._nodes._launcher
+        launcher: Any = job._driver.links._launcher
         for turn in range(12):
-            with pytest.raises(NoRoom):
-                job._controller.add_nodes([f"extra-{number}" for number in range(SLOTS + 1)], 0.03 * turn)
+            with pytest.raises(NodeStartTimeout):
+                job._driver.add_nodes([f"extra-{number}" for number in range(SLOTS + 1)], 0.03 * turn)
             until(lambda: not launcher._launches.keys() - {life for life, _ in before.values()}, 20)
             assert lives(job) == before
         assert progresses(job)

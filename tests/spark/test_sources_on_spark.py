@@ -12,16 +12,16 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.query import StreamingQuery
 
 import storage
-from elastic.operators.execution import StageRunner
+from elastic import register_sources
+from elastic.operators.context import Moment
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.library import CountByKey
-from elastic.operators.moment import Moment
+from elastic.operators.stage_runner import StageRunner
 from elastic.results import Description, ParquetSink, ResultLog, StageDescription
-from elastic.routing.slots import slot_of
-from elastic.runtime.sources import ResultsSource, register
+from elastic.spark.sources import ResultsSource
 from storage.codec import Secret
 from storage.errors import ForeignObject
-from storage.state import Manifest, Manifests, Save, StateManager, Unit
+from storage.state import Manifest, Manifests, StateManager, UnitId
 from storage.stores.protocol import Store
 
 pytestmark = pytest.mark.spark
@@ -42,21 +42,10 @@ Rows = list[tuple[int, int, int]]  # value, batch, task
 ReadOn = Callable[..., list[Rows]]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("sources")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    register(session, SECRET)
-    register(session, SECRET)
-    yield session
-    session.stop()
+@pytest.fixture(scope="module", autouse=True)
+def sources(spark: SparkSession) -> None:
+    register_sources(spark, SECRET)
+    register_sources(spark, SECRET)
 
 
 class Job:
@@ -157,7 +146,7 @@ def test_a_stream_has_the_columns_of_the_stage_and_their_place(spark: SparkSessi
     )
 
 
-def test_a_query_that_stops_and_goes_on_sees_each_row_once(job: Job, read_on: ReadOn) -> None:
+def test_a_query_that_stops_and_restarts_reads_each_row_once(job: Job, read_on: ReadOn) -> None:
     job.publish(4)
     seen = read_on()
     assert joined(seen) == job.expected()
@@ -166,13 +155,13 @@ def test_a_query_that_stops_and_goes_on_sees_each_row_once(job: Job, read_on: Re
     assert joined(read_on()) == job.expected(since=4)
 
 
-def test_a_query_started_before_the_first_batch_sees_it(job: Job, read_on: ReadOn) -> None:
+def test_a_query_started_before_the_first_batch_reads_it(job: Job, read_on: ReadOn) -> None:
     assert read_on() == []
     job.publish(2)
     assert joined(read_on()) == job.expected()
 
 
-def test_batches_are_admitted_as_many_at_a_time_as_is_said(job: Job, read_on: ReadOn) -> None:
+def test_a_trigger_reads_at_most_the_batches_that_the_option_allows(job: Job, read_on: ReadOn) -> None:
     job.publish(7)
     seen = read_on(maxBatchesPerTrigger="2")
     assert [sorted({batch for _, batch, _ in rows}) for rows in seen] == [[0, 1], [3], [4], [6]]
@@ -211,31 +200,29 @@ def test_without_results_there_is_an_empty_frame(spark: SparkSession, job: Job) 
     assert spark.read.format("elastic").options(store=job.url, name="job").load().count() == 0
 
 
-def test_a_query_that_retention_has_overtaken_fails_and_says_so(job: Job, read_on: ReadOn) -> None:
+def test_a_query_whose_batches_have_expired_fails_with_the_reason(job: Job, read_on: ReadOn) -> None:
     job.publish(2)
     read_on()
     job.publish(8)
     job.log.expire(keep=3)
-    with pytest.raises(
-        PySparkException, match=r"ResultsExpired.*batch 2 are gone; the oldest kept are those of batch 7"
-    ):
+    with pytest.raises(PySparkException, match=r"ResultsExpired.*batch 2 have expired; the oldest batch kept is 7"):
         read_on()
 
 
-def test_a_query_notices_that_its_job_was_started_anew(job: Job, read_on: ReadOn, tmp_path: Path) -> None:
+def test_a_query_detects_that_its_job_was_started_anew(job: Job, read_on: ReadOn, tmp_path: Path) -> None:
     job.publish(2)
     read_on()
     job.store.delete([entry.key for entry in job.store.list()])
     anew = Job(tmp_path / "store")
     anew.publish(5)
-    with pytest.raises(PySparkException, match="OtherResults"):
+    with pytest.raises(PySparkException, match="ResultsReplaced"):
         read_on()
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"secret": "a secret that is long enough"}, "options are shown in plans"),
+        ({"secret": "a secret that is long enough"}, "plans show options"),
         ({"maxBatchPerTrigger": "3"}, "UnknownSetting.*Did you mean 'maxBatchesPerTrigger'"),
         ({"name": "wrod-count"}, "UnknownJob"),
         ({"stage": "sort"}, "UnknownStage.*'count'"),
@@ -249,7 +236,7 @@ def test_a_wrong_option_is_refused_when_the_stream_is_made(
         spark.readStream.format("elastic").options(**{"store": job.url, "name": "job", **options}).load()
 
 
-def test_without_a_registered_secret_the_environment_s_counts(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_registered_secret_the_environment_s_is_used(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     source = ResultsSource(CaseInsensitiveDict({"store": job.url, "name": "job"}))
     monkeypatch.setenv("ELASTIC_SECRET", SECRET.reveal().decode())
     assert source.schema()["value"].dataType.simpleString() == "bigint"
@@ -269,8 +256,8 @@ def test_no_plan_shows_the_secret(spark: SparkSession, job: Job, capsys: pytest.
 def test_spark_reads_a_folder_of_the_parquet_sink(spark: SparkSession, job: Job, tmp_path: Path) -> None:
     job.publish(4)
     sink = ParquetSink((tmp_path / "out").as_uri())
-    sink.open(job.log.identity())
-    for batch in job.log.published():
+    sink.open(job.log.read_identity())
+    for batch in job.log.poll():
         sink.deliver(batch, job.log.read(batch, "count"))
     sink.close()
     found = spark.read.parquet(str(tmp_path / "out")).select("value", "_batch", "_task").collect()
@@ -295,12 +282,12 @@ def save_snapshot(job: Job, operators: dict[str, Any], tasks: int, words: int) -
     """What a job leaves behind that has counted each word once in its first stage, and twice in the second."""
     stages = tuple(StageDescription(name, ("word",), operator, WORDS) for name, operator in operators.items())
     Description(stages, tasks, "1").save(job.store, SECRET, "job")
-    units = [Unit.of_task(slot_of(stage, task)) for stage in range(len(stages)) for task in range(tasks)]
+    units = [UnitId(stage, task) for stage in range(len(stages)) for task in range(tasks)]
     controller = Manifests(job.store, SECRET, "job")
     controller.recover(Manifest.first(units))
     controller.commit_batch(0, [])
     controller.commit_batch(1, [])
-    saves = []
+    states = {}
     for number, stage in enumerate(stages):
         runner = StageRunner(stage.operator, key=stage.key, input_schema=WORDS, stage=number, name=stage.name)
         for task in range(tasks - 1):  # the last one never had any rows
@@ -308,12 +295,12 @@ def save_snapshot(job: Job, operators: dict[str, Any], tasks: int, words: int) -
             state = runner.new_state()
             for _ in range(number + 1):
                 rows = pa.table({"word": mine, "n": [7] * len(mine)}, WORDS)
-                runner.step(state, [runner.combined(rows)], Moment(slot_of(number, task), task, 0, 0, 0, None, None))
-            saves.append(Save(Unit.of_task(slot_of(number, task)), runner.capture(state), batch=0))
+                runner.step(state, [runner.combine(rows)], Moment(UnitId(number, task), 0, 0, 0, None, None))
+            states[UnitId(number, task)] = runner.capture(state)
     with StateManager(job.store, SECRET, "job") as manager, controller.leases.open("snapshot") as lease:
-        saved = manager.save_many(saves, lease=lease).result()
-        unchanged = {Unit.of_task(0): 1}  # nothing came for it in batch 1
-        controller.commit(lambda now: now.with_states(saved.values(), unchanged))
+        saved = [manager.save(unit, state, batch=0, lease=lease) for unit, state in states.items()]
+        unchanged = {UnitId(0, 0): 1}  # nothing came for it in batch 1
+        controller.commit(lambda now: now.with_states(saved, unchanged))
 
 
 def state_of(spark: SparkSession, job: Job, **options: str) -> DataFrame:
@@ -336,7 +323,7 @@ def test_an_operator_of_the_user_s_own_travels_with_the_job(spark: SparkSession,
     assert found == {f"word-{n}": 7 for n in range(10)}
 
 
-def test_a_state_that_nobody_has_filled_is_an_empty_frame(spark: SparkSession, job: Job) -> None:
+def test_an_empty_state_is_an_empty_frame(spark: SparkSession, job: Job) -> None:
     save_snapshot(job, {"count": CountByKey()}, tasks=1, words=0)
     found = state_of(spark, job)
     assert found.count() == 0

@@ -36,7 +36,7 @@ print("counts", counts == {key: 100 * (status.last_batch + 1) for key in range(1
 
 
 @contextmanager
-def running(log: Path, *arguments: str) -> Iterator[None]:
+def run_process(log: Path, *arguments: str) -> Iterator[None]:
     environment = {
         **os.environ,
         "SPARK_HOME": str(HOME),
@@ -54,7 +54,7 @@ def running(log: Path, *arguments: str) -> Iterator[None]:
             process.wait(30)
 
 
-def said(log: Path, pattern: str) -> str:
+def wait_for_line(log: Path, pattern: str) -> str:
     for _ in range(300):
         if match := re.search(pattern, log.read_text()):
             return match[0]
@@ -65,8 +65,8 @@ def said(log: Path, pattern: str) -> str:
 def test_a_job_runs_on_a_standalone_cluster(tmp_path: Path) -> None:
     master_log, worker_log = tmp_path / "master.log", tmp_path / "worker.log"
     deploy = "org.apache.spark.deploy"
-    with running(master_log, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"):
-        master = said(master_log, r"spark://127\.0\.0\.1:\d+")
+    with run_process(master_log, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"):
+        master = wait_for_line(master_log, r"spark://127\.0\.0\.1:\d+")
         worker = (
             "--host",
             "127.0.0.1",
@@ -79,8 +79,8 @@ def test_a_job_runs_on_a_standalone_cluster(tmp_path: Path) -> None:
             "--work-dir",
             str(tmp_path),
         )
-        with running(worker_log, f"{deploy}.worker.Worker", *worker, master):
-            said(worker_log, "Successfully registered with master")
-            driver = [sys.executable, "-c", DRIVER, master, (tmp_path / "store").as_uri(), "elastic.runtime.daemon"]
+        with run_process(worker_log, f"{deploy}.worker.Worker", *worker, master):
+            wait_for_line(worker_log, "Successfully registered with master")
+            driver = [sys.executable, "-c", DRIVER, master, (tmp_path / "store").as_uri(), "elastic.spark.daemon"]
             ended = subprocess.run(driver, capture_output=True, text=True, timeout=240, check=False)  # noqa: S603
     assert ended.stdout.splitlines()[-1:] == ["counts True losses 0"], ended.stderr[-3000:]

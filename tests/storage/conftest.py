@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 import storage.stores
-from scripts.s3_server import S3Server, minio_binary, minio_server, moto_server
+from scripts.s3_server import S3Server, find_minio, minio_server, moto_server
 from storage.stores import Store
 
 BUCKET = "contract"
@@ -19,7 +19,7 @@ _servers = pytest.StashKey[list[str]]()
 @pytest.fixture(scope="session")
 def minio(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One real MinIO for the whole run, with an empty bucket; its tests are skipped where it is not built."""
-    if minio_binary() is None:
+    if find_minio() is None:
         pytest.skip(_NO_MINIO)
     with minio_server(tmp_path_factory.mktemp("minio")) as server:
         _note(request.config, "real MinIO")
@@ -85,5 +85,5 @@ def _note(config: pytest.Config, server: str) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what the S3 tests have proved: moto is no judge of races and checksums."""
     if servers := config.stash.get(_servers, []):
-        without = "" if minio_binary() else f" ({_NO_MINIO})"
+        without = "" if find_minio() else f" ({_NO_MINIO})"
         terminalreporter.write_line(f"S3 tests ran against: {', '.join(sorted(servers, reverse=True))}{without}")

@@ -1,10 +1,10 @@
-"""Storage errors travel from nodes to the controller as they are."""
+"""Storage errors travel from nodes to the driver as they are."""
 
 import pytest
 
 from storage import errors
 from storage.codec import HeaderTooShort
-from storage.state import Unit
+from storage.state import UnitId
 from tests.error_trees import check_drawn, check_examples, check_travels
 
 PLACE = ("memory:", "get", "a/key", "no answer")
@@ -14,7 +14,6 @@ EXAMPLES = [
     errors.UnstorableState("a/key", "state", type("Local", (), {}), TypeError("a lock")),
     errors.ObjectMissing("memory:", "a/key"),
     errors.AlreadyExists("memory:", "a/key"),
-    errors.Changed("memory:", "a/key"),
     errors.StoreUnavailable(*PLACE, attempts=3),
     errors.StoreTimeout(*PLACE),
     errors.StoreRefused(*PLACE, "Correct the credentials."),
@@ -28,8 +27,8 @@ EXAMPLES = [
     errors.UnloadableState("a/key", "state", ImportError("no module")),
     errors.NotOwner("words", 3, 7),
     errors.LeaseClosed("000000000001-000000001-ab"),
-    errors.TransferFailed({Unit(1): errors.LeaseClosed("a")}, {Unit(2): "a ref"}),
-    errors._AboutOneObject.__new__(errors._AboutOneObject, "a base of others"),
+    errors.TransferFailed({UnitId(0, 1): errors.LeaseClosed("a")}, {UnitId(0, 2): "a ref"}),
+    errors._ObjectError.__new__(errors._ObjectError, "a base of others"),
 ]
 
 

@@ -1,4 +1,4 @@
-// Talking to the server. The token lives in this module's memory and nowhere else.
+// Requests to the server. The token is kept in this module's memory and nowhere else.
 
 import { byId } from "./dom.js";
 
@@ -6,19 +6,19 @@ let token = null;
 
 export class Problem extends Error {
   constructor(status, document) {
-    super(document?.detail ?? `The server answered with ${status}.`);
+    super(document?.detail ?? `The server responded with status ${status}.`);
     this.status = status;
     this.type = document?.type ?? "";
   }
 }
 
-const parsed = async (response) => {
+const parse = async (response) => {
   const document = await response.json().catch(() => null);
   if (!response.ok) throw new Problem(response.status, document);
   return document;
 };
 
-export const get = async (path) => parsed(await fetch(`/api/v1${path}`));
+export const get = async (path) => parse(await fetch(`/api/v1${path}`));
 
 const send = (path, body) =>
   fetch(`/api/v1${path}`, {
@@ -27,12 +27,12 @@ const send = (path, body) =>
     body: JSON.stringify(body),
   });
 
-// Asks for the token as often as it is wrong; null if the reader gives up.
+// Asks for the token until it is right; returns null if the user cancels.
 export const post = async (path, body = {}) => {
   let wrong = false;
   while (token !== null || (await askForToken(wrong))) {
     const response = await send(path, body);
-    if (response.status !== 401) return parsed(response);
+    if (response.status !== 401) return parse(response);
     token = null;
     wrong = true;
   }

@@ -1,4 +1,4 @@
-// A node keeps its colour while others come and go: it follows from its name alone where that ends in a number.
+// The colour of a node depends on its name alone if that ends in a number, so it stays when other nodes join or leave.
 
 const COLOURS = 16;
 const others = new Map();

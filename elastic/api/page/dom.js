@@ -1,4 +1,4 @@
-// Making elements. Text always goes in as text: nothing that a server says is ever read as markup.
+// Creates elements. Text is always set as text: no response of the server is parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,14 +19,14 @@ export const html = (tag, attributes = {}, ...children) => fill(document.createE
 export const svg = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
-export const titled = (element, text) => {
+export const setTitle = (element, text) => {
   const title = element.querySelector("title") ?? element.appendChild(svg("title"));
   if (title.textContent !== text) title.textContent = text;
   return element;
 };
 
-// Only what differs is changed, so that transitions run and a reader's place is kept.
-export const say = (element, text) => {
+// Changes only text that differs, so that transitions run and the scroll position stays.
+export const setText = (element, text) => {
   if (element.textContent !== text) element.textContent = text;
 };
 
@@ -35,7 +35,7 @@ export const facts = (pairs) =>
     html("div", {}, html("dt", {}, name), html("dd", {}, value, unit ? html("small", {}, unit) : null)),
   );
 
-// Calls `draw` with the width of the element, now and whenever that changes.
+// Calls `draw` with the width of the element, now and after every change.
 export const onWidth = (element, draw) => {
   let width = 0;
   new ResizeObserver(([entry]) => {

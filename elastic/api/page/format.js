@@ -1,8 +1,8 @@
-// Numbers for people.
+// Numbers and times as text.
 
 const digits = (value) => (value >= 100 || value === 0 ? 0 : value >= 10 ? 1 : 2);
 
-const scaled = (value, steps, base) => {
+const scale = (value, steps, base) => {
   let step = 0;
   while (value >= base && step < steps.length - 1) {
     value /= base;
@@ -11,16 +11,16 @@ const scaled = (value, steps, base) => {
   return [step === 0 ? String(Math.round(value)) : value.toFixed(digits(value)), steps[step]];
 };
 
-export const bytes = (value) => scaled(value, ["B", "kB", "MB", "GB", "TB"], 1000).join(" ");
+export const bytes = (value) => scale(value, ["B", "kB", "MB", "GB", "TB"], 1000).join(" ");
 
 export const count = (value) => {
-  const [number, step] = scaled(value, ["", "k", "M", "G"], 1000);
+  const [number, step] = scale(value, ["", "k", "M", "G"], 1000);
   return number + (step ? ` ${step}` : "");
 };
 
 export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
-// What a migration does, as its label.
+// The label of a migration.
 export const change = ({ nodes_before: before, nodes_after: after }) =>
   before === after ? `rebalance ${plural(after, "node")}` : `${before} → ${after} nodes`;
 

@@ -1,4 +1,4 @@
-// The journal: what was decided about the job and what came of it.
+// The journal: migrations and autoscaling decisions of the job.
 
 import { get } from "./api.js";
 import { byId, html } from "./dom.js";
@@ -6,11 +6,11 @@ import { bytes, change, day, plural, seconds, share } from "./format.js";
 
 const PAGE = 25;
 
-const TOLD = {
+const DESCRIPTIONS = {
   began: (record) => {
     const counts = { nodes_before: record.plan.current.nodes.length, nodes_after: record.plan.target.nodes.length };
     const moves = `${plural(record.plan.moves.length, "task")}, ${bytes(record.plan.cost)}`;
-    return `${change(counts)} by ${record.plan.strategy}, ${record.mode}, ${record.transfer}: to move ${moves}`;
+    return `${change(counts)} by ${record.plan.strategy}, ${record.mode}, ${record.transfer}: moves ${moves}`;
   },
   ended: (record) =>
     `${record.outcome} after ${seconds(record.seconds)}: ${change(record)} by ${record.strategy}, ${record.mode}, ` +
@@ -22,15 +22,15 @@ const TOLD = {
 
 let records = [];
 let older = null;
-let job = null; // asked for
-let shown = null;
+let job = null; // requested
+let shownJob = null;
 
 export const loadJournal = async (name) => {
   job = name;
   const page = await get(`/jobs/${encodeURIComponent(name)}/journal?limit=${PAGE}`);
-  const same = shown === name && records[0]?.number === page.records[0]?.number && records.length;
-  if (job !== name || same) return; // older pages that a reader has opened stay open
-  [records, older, shown] = [page.records, page.before, name];
+  const same = shownJob === name && records[0]?.number === page.records[0]?.number && records.length;
+  if (job !== name || same) return; // older pages that the user has opened stay open
+  [records, older, shownJob] = [page.records, page.before, name];
   draw();
 };
 
@@ -43,14 +43,14 @@ const loadOlder = async () => {
 
 const draw = () => {
   if (!records.length) {
-    byId("journal").replaceChildren(html("p", { class: "note" }, "Nothing has been decided yet."));
+    byId("journal").replaceChildren(html("p", { class: "note" }, "No records yet."));
     return;
   }
   const rows = records.map((record) =>
     html("tr", { "data-kind": record.kind },
       html("td", {}, record.number), html("td", { class: "when" }, day(record.at_ms)), html("td", {}, record.kind),
-      html("td", {}, TOLD[record.kind]?.(record) ?? record.error ?? "")));
-  const head = html("tr", {}, ...["", "when", "what", ""].map((title) => html("th", { scope: "col" }, title)));
+      html("td", {}, DESCRIPTIONS[record.kind]?.(record) ?? record.error ?? "")));
+  const head = html("tr", {}, ...["", "time", "event", ""].map((title) => html("th", { scope: "col" }, title)));
   const table = html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows));
   const more = older ? html("button", { type: "button", id: "older", class: "quiet", onclick: loadOlder }, "Older") : null;
   byId("journal").replaceChildren(html("div", { class: "scroll", tabindex: 0 }, table), more ?? "");

@@ -1,13 +1,13 @@
-// From the server's events to the page: every snapshot draws every part.
+// Receives the server's events; every snapshot redraws every part of the page.
 
 import { get } from "./api.js";
-import { byId, facts, html, say } from "./dom.js";
+import { byId, facts, html, setText } from "./dom.js";
 import { count, milliseconds } from "./format.js";
 import { loadJournal } from "./journal.js";
 import { drawMigration } from "./migration.js";
 import { drawNodes } from "./nodes.js";
-import { knowNodes, startPlans } from "./plans.js";
-import { addBands, addHistory, addSnapshot, forget, startResponse } from "./response.js";
+import { updateNodes, startPlans } from "./plans.js";
+import { addBands, addHistory, addSnapshot, reset, startResponse } from "./response.js";
 import { drawStrip, startStrip } from "./strip.js";
 
 const MESSAGE_MS = { done: 3000, problem: 12000 };
@@ -18,18 +18,18 @@ let hiding = null;
 
 const show = (text, kind) => {
   const box = byId("message");
-  say(box, text);
+  setText(box, text);
   box.dataset.kind = kind;
   box.hidden = false;
   clearTimeout(hiding);
   hiding = setTimeout(() => (box.hidden = true), MESSAGE_MS[kind]);
 };
 
-// What a reader asks for; a failure is told.
-const act = async (ask) => {
+// Runs an action of the user, and shows its result or its failure.
+const perform = async (action) => {
   try {
-    const answer = await ask();
-    if (answer?.number) show(`Migration ${answer.number}: ${answer.is_paused ? "pausing" : answer.progress.phase}.`, "done");
+    const result = await action();
+    if (result?.number) show(`Migration ${result.number}: ${result.is_paused ? "pausing" : result.progress.phase}.`, "done");
   } catch (problem) {
     show(problem.message, "problem");
   }
@@ -37,66 +37,66 @@ const act = async (ask) => {
 
 const refreshJournal = () => loadJournal(newest.job).catch((problem) => show(problem.message, "problem"));
 
-// The lag is that of batches whose results became visible since the last snapshot.
-const whyNoLag = (snapshot) =>
-  snapshot.state !== "running" ? `the job has ${snapshot.state}` : snapshot.last_batch < 0 ? "no batch yet" : "no batch just now";
+// The lag is that of batches published since the last snapshot.
+const explainNoLag = (snapshot) =>
+  snapshot.state !== "running" ? `the job has ${snapshot.state}` : snapshot.last_batch < 0 ? "no batch yet" : "no new batch";
 
 const drawFigures = (snapshot) => {
   const response = snapshot.response;
-  const working = new Set(snapshot.owners).size;
+  const nodes = new Set(snapshot.owners).size;
   byId("figures").replaceChildren(...facts([
-    ["nodes", String(working), `epoch ${snapshot.epoch}`],
-    ["rows a second", count(snapshot.rows_per_second), `${count(snapshot.rows)} in all`],
+    ["nodes", String(nodes), `epoch ${snapshot.epoch}`],
+    ["rows per second", count(snapshot.rows_per_second), `${count(snapshot.rows)} total`],
     ["published batch", String(snapshot.published_batch), `of ${snapshot.last_batch}`],
-    ["batches ahead", String(snapshot.batches_ahead), `of ${snapshot.batches_allowed}`],
-    ["apply lag", milliseconds(response.apply_lag_ms), response.apply_lag_ms === null ? whyNoLag(snapshot) : ""],
-    ["nodes lost", String(snapshot.losses), `${snapshot.recoveries} came back`],
+    ["pending batches", String(snapshot.pending_batches), `of ${snapshot.max_pending_batches}`],
+    ["apply lag", milliseconds(response.apply_lag_ms), response.apply_lag_ms === null ? explainNoLag(snapshot) : ""],
+    ["nodes lost", String(snapshot.losses), `${snapshot.recoveries} recovered`],
   ]));
 };
 
 const drawTop = (snapshot) => {
-  say(byId("state"), snapshot.state);
+  setText(byId("state"), snapshot.state);
   byId("state").dataset.state = snapshot.state;
   const problems = byId("problems");
   problems.hidden = !snapshot.problems.length;
-  say(problems, snapshot.problems.join(" · "));
+  setText(problems, snapshot.problems.join(" · "));
   const autoscaler = byId("autoscaler");
   autoscaler.hidden = !snapshot.autoscaler;
-  if (snapshot.autoscaler) say(autoscaler, `autoscaled (${snapshot.autoscaler.policy}): ${snapshot.autoscaler.reason}`);
+  if (snapshot.autoscaler) setText(autoscaler, `autoscaler (${snapshot.autoscaler.policy}): ${snapshot.autoscaler.reason}`);
 };
 
-// When this changes, the journal has a new record: it is read from the store, and not asked for without need.
-const decisions = (snapshot) =>
+// When this changes, the journal has a new record. The server reads it from the store, so it is not polled.
+const journalKey = (snapshot) =>
   [snapshot?.job, snapshot?.migration?.number, snapshot?.migration?.is_over, snapshot?.autoscaler?.target].join();
 
 const draw = (snapshot) => {
-  const decided = decisions(newest) !== decisions(snapshot);
+  const changed = journalKey(newest) !== journalKey(snapshot);
   newest = snapshot;
   drawTop(snapshot);
   drawFigures(snapshot);
   drawStrip(snapshot);
   drawNodes(snapshot);
   addSnapshot(snapshot);
-  drawMigration(snapshot, act);
-  knowNodes(snapshot);
-  if (decided) refreshJournal();
+  drawMigration(snapshot, perform);
+  updateNodes(snapshot);
+  if (changed) refreshJournal();
 };
 
-const link = (state) => {
-  say(byId("link"), state === "live" ? "live" : state === "lost" ? "server lost, trying again" : "connecting");
+const showConnection = (state) => {
+  setText(byId("link"), state === "live" ? "live" : state === "lost" ? "connection lost, retrying" : "connecting");
   byId("link").dataset.state = state;
 };
 
 const follow = (job) => {
   events?.close();
-  forget();
+  reset();
   const path = `/jobs/${encodeURIComponent(job)}`;
   get(`${path}/migrations`).then((found) => addBands(found.migrations)).catch(() => {});
   events = new EventSource(`/api/v1${path}/events`);
-  events.addEventListener("open", () => link("live"));
+  events.addEventListener("open", () => showConnection("live"));
   events.addEventListener("error", () => {
-    link("lost");
-    // A refused stream is closed for good; a lost one is opened again by the browser itself.
+    showConnection("lost");
+    // The browser reconnects a lost stream by itself, but not a refused one.
     if (events.readyState === EventSource.CLOSED) setTimeout(() => follow(job), 2000);
   });
   events.addEventListener("history", (event) => addHistory(JSON.parse(event.data).responses));
@@ -104,7 +104,7 @@ const follow = (job) => {
 };
 
 const start = async () => {
-  startPlans(act);
+  startPlans(perform);
   startResponse();
   startStrip(() => newest);
   const jobs = await get("/jobs");

@@ -1,10 +1,10 @@
-// Load and state of every node, against the cap that a balanced assignment keeps.
+// Work and state of every node, against the cap of a balanced assignment.
 
 import { colourOf } from "./colours.js";
-import { byId, html, say } from "./dom.js";
+import { byId, html, setText } from "./dom.js";
 import { bytes, seconds, share } from "./format.js";
 
-const LONG_STEP_SECONDS = 5; // shorter ones come and go too quickly to be read
+const LONG_STEP_SECONDS = 5; // shorter ones change too quickly to be read
 
 let rows = new Map();
 
@@ -13,18 +13,18 @@ export const drawNodes = (snapshot) => {
   const names = snapshot.nodes.map((node) => node.name);
   if (names.join() !== [...rows.keys()].join()) {
     rows = new Map(names.map((name) => [name, row(name)]));
-    const titles = ["", "work of the last minute", "", "state", "", "busy"].map((title) => html("span", { class: "title" }, title));
+    const titles = ["", "work in the last minute", "", "state", "", "busy"].map((title) => html("span", { class: "title" }, title));
     box.replaceChildren(...titles, ...[...rows.values()].flatMap((one) => one.elements));
   }
   const cap = snapshot.cap;
   const widest = Math.max(cap * 1.12, ...snapshot.nodes.map((node) => node.work), 1e-9);
   const largest = Math.max(...snapshot.nodes.map((node) => node.state_bytes), 1);
-  say(byId("cap"), `${seconds(cap)} of work, the most that a node of a balanced assignment carries.`);
-  for (const node of snapshot.nodes) update(rows.get(node.name), node, cap, widest, largest, absent(snapshot));
+  setText(byId("cap"), `${seconds(cap)} of work, the maximum per node of a balanced assignment.`);
+  for (const node of snapshot.nodes) update(rows.get(node.name), node, cap, widest, largest, describeAbsence(snapshot));
 };
 
-// What to say of a node that does not serve: in a job that has ended none will come.
-export const absent = (snapshot) => (snapshot.state === "running" ? "starting" : snapshot.state);
+// The label of a node that is not serving; in a job that has ended, no node is starting.
+export const describeAbsence = (snapshot) => (snapshot.state === "running" ? "starting" : snapshot.state);
 
 const row = (name) => {
   const bar = (kind) => {
@@ -38,19 +38,19 @@ const row = (name) => {
   return { label, work, state, busy, elements: [label, work.box, work.value, state.box, state.value, busy] };
 };
 
-const update = ({ work, state, busy }, node, cap, widest, largest, away) => {
+const update = ({ work, state, busy }, node, cap, widest, largest, absence) => {
   const over = node.work > cap * (1 + 1e-9);
   work.value.dataset.over = over;
   work.box.style.setProperty("--cap", `${(cap / widest) * 100}%`);
   work.fill.style.width = `${(node.work / widest) * 100}%`;
-  say(work.value, (over ? "▲ " : "") + seconds(node.work));
+  setText(work.value, (over ? "▲ " : "") + seconds(node.work));
   work.value.title = over ? "above the cap" : "";
   state.fill.style.width = `${(node.state_bytes / largest) * 100}%`;
-  say(state.value, bytes(node.state_bytes));
+  setText(state.value, bytes(node.state_bytes));
   const step = node.step;
   const long = step && (step.overdue || step.seconds >= LONG_STEP_SECONDS);
-  say(busy, node.serving ? share(node.utilisation) + (long ? `, one step for ${seconds(step.seconds)}` : "") : away);
+  setText(busy, node.serving ? share(node.utilisation) + (long ? `, current step ${seconds(step.seconds)}` : "") : absence);
   busy.dataset.overdue = Boolean(step?.overdue);
-  const taking = step ? `batch ${step.batch}, round ${step.round}, tasks ${step.tasks.join(", ")}` : "";
-  busy.title = [node.waiting_steps ? `${node.waiting_steps} steps wait` : "", taking].filter(Boolean).join("; ");
+  const details = step ? `batch ${step.batch}, round ${step.round}, tasks ${step.tasks.join(", ")}` : "";
+  busy.title = [node.pending_steps ? `${node.pending_steps} pending steps` : "", details].filter(Boolean).join("; ");
 };

@@ -1,4 +1,4 @@
-// Plans of several strategies side by side, and the button that carries one out.
+// Plans of several strategies side by side, and the buttons that carry them out.
 
 import { get, post } from "./api.js";
 import { colourOf } from "./colours.js";
@@ -6,83 +6,83 @@ import { byId, html, svg } from "./dom.js";
 import { bytes, plural, ranges, seconds, share } from "./format.js";
 
 const STRATEGIES = {
-  ssm: "the least state that any balanced assignment moves",
-  even: "equal numbers of tasks, as Storm does",
-  "consistent-hash": "the usual ring with virtual nodes",
-  mtm: "with foresight; needs a value table",
+  ssm: "moves the least state of all balanced assignments",
+  even: "equal numbers of tasks per node, as in Storm",
+  "consistent-hash": "hash ring with virtual nodes",
+  mtm: "minimises the cost of expected future migrations too; needs a value table",
 };
 const MODES = ["progressive", "live", "suspend", "restart"];
 const TRANSFERS = ["store", "direct"];
 
 let job = null;
 let nodes = [];
-let touched = false; // whether the reader has chosen a number
+let edited = false; // whether the user has set the number of nodes
 
-export const startPlans = (act) => {
-  for (const [name, why] of Object.entries(STRATEGIES)) {
+export const startPlans = (perform) => {
+  for (const [name, description] of Object.entries(STRATEGIES)) {
     const box = html("input", { type: "checkbox", name: "strategy", value: name, checked: name !== "mtm" });
-    byId("strategies").append(html("label", { class: "check", title: why }, box, name));
+    byId("strategies").append(html("label", { class: "check", title: description }, box, name));
   }
   byId("mode").append(...MODES.map((mode) => html("option", { value: mode }, mode)));
   byId("transfer").append(...TRANSFERS.map((transfer) => html("option", { value: transfer }, transfer)));
   byId("strategies").addEventListener("change", () => {
-    byId("value-label").hidden = !chosen().includes("mtm");
+    byId("value-label").hidden = !listStrategies().includes("mtm");
   });
   byId("what").addEventListener("change", () => {
     byId("what-nodes").hidden = byId("what").value !== "nodes";
     byId("what-remove").hidden = byId("what").value !== "remove";
   });
   const stepBy = (step) => () => {
-    touched = true;
+    edited = true;
     byId("count").value = Math.max(1, Number(byId("count").value) + step);
   };
   byId("fewer").addEventListener("click", stepBy(-1));
   byId("more").addEventListener("click", stepBy(1));
-  byId("count").addEventListener("input", () => (touched = true));
+  byId("count").addEventListener("input", () => (edited = true));
   byId("plan").addEventListener("submit", (event) => {
     event.preventDefault();
-    act(compare);
+    perform(compare);
   });
 
   const compare = async () => {
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(asked())) [value].flat().forEach((one) => query.append(name, one));
-    chosen().forEach((strategy) => query.append("strategy", strategy));
-    if (byId("value").value && chosen().includes("mtm")) query.append("value", byId("value").value);
+    for (const [name, value] of Object.entries(readTarget())) [value].flat().forEach((one) => query.append(name, one));
+    listStrategies().forEach((strategy) => query.append("strategy", strategy));
+    if (byId("value").value && listStrategies().includes("mtm")) query.append("value", byId("value").value);
     const found = await get(`/jobs/${encodeURIComponent(job)}/plan?${query}`);
-    drawPlans(found.plans, act);
+    drawPlans(found.plans, perform);
   };
 };
 
-export const knowNodes = (snapshot) => {
+export const updateNodes = (snapshot) => {
   if (job !== snapshot.job) byId("plans").replaceChildren();
   const names = [...new Set(snapshot.owners)].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   if (job === snapshot.job && names.join() === nodes.join()) return;
   [job, nodes] = [snapshot.job, names];
-  if (!touched) byId("count").value = nodes.length + 1;
+  if (!edited) byId("count").value = nodes.length + 1;
   const boxes = nodes.map((node) =>
     html("label", { class: "check" }, html("input", { type: "checkbox", name: "remove", value: node }), node));
   byId("what-remove").replaceChildren(...boxes);
 };
 
-const checked = (name) => [...document.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
-const chosen = () => checked("strategy");
+const listChecked = (name) => [...document.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
+const listStrategies = () => listChecked("strategy");
 
-const asked = () => {
+const readTarget = () => {
   const what = byId("what").value;
-  const wanted = { tau: Number(byId("tau").value), relax: byId("relax").checked };
-  if (what === "nodes") wanted.nodes = Number(byId("count").value);
+  const target = { tau: Number(byId("tau").value), relax: byId("relax").checked };
+  if (what === "nodes") target.nodes = Number(byId("count").value);
   if (what === "remove") {
-    wanted.remove = checked("remove");
-    if (!wanted.remove.length) throw new Error("Choose the nodes that should leave.");
+    target.remove = listChecked("remove");
+    if (!target.remove.length) throw new Error("Select the nodes to remove.");
   }
-  return wanted;
+  return target;
 };
 
-const drawPlans = (candidates, act) => {
+const drawPlans = (candidates, perform) => {
   const costs = candidates.filter((one) => one.plan).map((one) => one.plan.cost);
-  const most = Math.max(...costs, 1);
-  const wanted = asked();
+  const highest = Math.max(...costs, 1);
+  const target = readTarget();
   const rebalance = byId("what").value === "rebalance";
   const best = candidates.find((one) => one.plan?.balanced && one.plan.cost === Math.min(...costs));
   byId("plans").replaceChildren(...candidates.map((candidate) => {
@@ -93,24 +93,24 @@ const drawPlans = (candidates, act) => {
       box.append(html("p", { class: "bad note" }, candidate.problem.detail));
       return box;
     }
-    const run = () => act(async () => {
-      const begun = await carryOut(candidate.strategy, wanted, rebalance);
-      if (begun) byId("plans").replaceChildren(); // they were made for what was before
-      return begun;
+    const run = () => perform(async () => {
+      const migration = await startMigration(candidate.strategy, target, rebalance);
+      if (migration) byId("plans").replaceChildren(); // they are outdated now
+      return migration;
     });
     const button = html("button", { type: "button", class: candidate === best ? "primary go" : "go", onclick: run },
       `${rebalance ? "Rebalance" : "Scale"} with ${candidate.strategy}`);
-    head.append(verdict(candidate.plan), html("span", { class: "grow" }), button);
-    box.append(target(candidate.plan), cost(candidate.plan, most), explained(candidate));
+    head.append(drawVerdict(candidate.plan), html("span", { class: "grow" }), button);
+    box.append(drawTarget(candidate.plan), drawCost(candidate.plan, highest), drawExplanation(candidate));
     return box;
   }));
 };
 
-const verdict = (plan) =>
+const drawVerdict = (plan) =>
   html("span", { class: plan.balanced ? "good note" : "bad note" }, plan.balanced ? "balanced" : "not balanced");
 
-// Tasks that stay are pale: what moves stands out.
-const target = (plan) => {
+// Tasks that stay are pale, so that moves stand out.
+const drawTarget = (plan) => {
   const root = svg("svg", { viewBox: `0 0 ${plan.target.tasks} 4`, preserveAspectRatio: "none", height: 18, role: "img" });
   const moving = new Set(plan.moves.map((move) => move.task));
   for (const node of plan.target.nodes) {
@@ -127,35 +127,35 @@ const target = (plan) => {
   return root;
 };
 
-const cost = (plan, most) => {
+const drawCost = (plan, highest) => {
   const fill = html("div", { class: "fill" });
-  fill.style.width = `${(plan.cost / most) * 100}%`;
+  fill.style.width = `${(plan.cost / highest) * 100}%`;
   return html("div", { class: "cost" }, html("span", {}, `moves ${plural(plan.moves.length, "task")}, ${bytes(plan.cost)}`),
     html("div", { class: "bar" }, fill), html("span", { class: "note" }, `${share(plan.cost_share)} of all state`));
 };
 
-const explained = ({ plan, milliseconds }) => {
-  const told = [
-    `heaviest ${plan.heaviest.node} with ${share(plan.heaviest.work / plan.cap)} of the cap ${seconds(plan.cap)}`,
+const drawExplanation = ({ plan, milliseconds }) => {
+  const parts = [
+    `heaviest node ${plan.heaviest.node} at ${share(plan.heaviest.work / plan.cap)} of the cap ${seconds(plan.cap)}`,
     plan.joining.length ? `joining ${plan.joining.join(", ")}` : "",
     plan.leaving.length ? `leaving ${plan.leaving.join(", ")}` : "",
     plan.reason,
     plan.note,
     `planned in ${milliseconds.toFixed(1)} ms`,
   ];
-  return html("p", { class: "note" }, told.filter(Boolean).join("; "));
+  return html("p", { class: "note" }, parts.filter(Boolean).join("; "));
 };
 
-const carryOut = (strategy, wanted, rebalance) => {
-  const bound = byId("tasks-per-node").value;
+const startMigration = (strategy, target, rebalance) => {
+  const limit = byId("tasks-per-node").value;
   const body = {
-    ...wanted,
+    ...target,
     strategy,
     mode: byId("mode").value,
     transfer: byId("transfer").value,
-    tasks_per_node: bound ? Number(bound) : null,
+    tasks_per_node: limit ? Number(limit) : null,
   };
   if (strategy === "mtm" && byId("value").value) body.value = byId("value").value;
-  touched = false;
+  edited = false;
   return post(`/jobs/${encodeURIComponent(job)}/${rebalance ? "rebalance" : "scale"}`, body);
 };

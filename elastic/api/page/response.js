@@ -1,18 +1,18 @@
-// Response times, stacked: the trigger until a batch counts, and the lag until its results are visible. Migrations are
-// bands, lost nodes are dashed lines.
+// Stacked response times: the trigger until a batch is committed, and the lag until its results are published.
+// Migrations are bands, lost nodes are dashed lines.
 
-import { byId, onWidth, svg, titled } from "./dom.js";
+import { byId, onWidth, svg, setTitle } from "./dom.js";
 import { change, clock, milliseconds } from "./format.js";
 
 const HEIGHT = 230;
 const EDGE = { right: 8, bottom: 22, left: 54 };
-const LANE = 14; // pixels; names of migrations that would cover each other stand in lanes above the plot
+const LANE = 14; // pixels; labels of migrations that would overlap are placed in lanes above the plot
 const LANES = 5;
-const HOLD_MS = 3000; // a value without news counts for so long; then there is a gap
-const KEPT = 1200;
-const SETTLED = 3; // Spark's first batches take seconds: they are drawn, but do not flatten all that follow
+const HOLD_MS = 3000; // a value is shown this long without an update; then there is a gap
+const MAX_POINTS = 1200;
+const WARM_UP_BATCHES = 3; // Spark's first batches take seconds: they are drawn, but do not set the scale
 const LETTER = 7; // pixels, about
-const NO_BATCH = "No batch was applied lately: times are shown when rows arrive.";
+const NO_BATCH = "No batch was applied recently.";
 
 let points = [];
 let marks = [];
@@ -20,7 +20,7 @@ const bands = new Map();
 let pointer = null;
 let widthNow = () => 600;
 
-export const forget = () => {
+export const reset = () => {
   points = [];
   marks = [];
   bands.clear();
@@ -36,7 +36,7 @@ export const addBands = (migrations) => migrations.forEach((migration) => bands.
 
 export const addSnapshot = (snapshot) => {
   if (points.at(-1)?.id !== snapshot.response.id) points.push(snapshot.response);
-  if (points.length > KEPT) points = points.slice(-KEPT);
+  if (points.length > MAX_POINTS) points = points.slice(-MAX_POINTS);
   marks = snapshot.marks;
   if (snapshot.migration) bands.set(snapshot.migration.number, snapshot.migration);
   draw();
@@ -59,9 +59,9 @@ const draw = () => {
   const width = widthNow();
   const span = Number(byId("span").value) * 1000;
   const end = points.at(-1)?.at_ms ?? Date.now();
-  const held = filled(points.filter((point) => point.at_ms >= end - span - HOLD_MS));
+  const held = fillGaps(points.filter((point) => point.at_ms >= end - span - HOLD_MS));
   const seen = held.filter((point) => point.at_ms >= end - span);
-  const settled = seen.filter((point) => point.batch >= SETTLED);
+  const settled = seen.filter((point) => point.batch >= WARM_UP_BATCHES);
   const most = Math.max(...(settled.length ? settled : seen).map((point) => point.trigger + point.lag), 100);
   const [top, ticks] = scale(most);
   const x = (at) => EDGE.left + ((at - end + span) / span) * (width - EDGE.left - EDGE.right);
@@ -73,21 +73,21 @@ const draw = () => {
     svg("rect", { x: EDGE.left, y: 0, width: width - EDGE.left - EDGE.right, height: HEIGHT - EDGE.bottom }));
   const inside = svg("g", { "clip-path": "url(#plot)" });
   inside.append(...migrationBands(names, x, end, ceiling), ...areas(held, x, y), ...losses(x, ceiling));
-  root.append(clip, ...axes(ticks, span, end, x, y, width), inside, ...quiet(held, width), ...tip(held, x, width, ceiling));
-  root.setAttribute("aria-label", spoken(held));
+  root.append(clip, ...axes(ticks, span, end, x, y, width), inside, ...emptyNote(held, width), ...tip(held, x, width, ceiling));
+  root.setAttribute("aria-label", describe(held));
   byId("response").replaceChildren(root);
 };
 
-// With the last known values carried on for a while.
-const filled = (shown) => {
+// Fills gaps with the last known values, for HOLD_MS at most.
+const fillGaps = (shown) => {
   let trigger = null;
   let lag = null;
-  let heard = -Infinity;
+  let updated = -Infinity;
   return shown.map((point) => {
-    if (point.trigger_ms !== null || point.apply_lag_ms !== null) heard = point.at_ms;
+    if (point.trigger_ms !== null || point.apply_lag_ms !== null) updated = point.at_ms;
     trigger = point.trigger_ms ?? trigger;
     lag = point.apply_lag_ms ?? (point.trigger_ms === null ? lag : 0);
-    const known = point.at_ms - heard <= HOLD_MS;
+    const known = point.at_ms - updated <= HOLD_MS;
     return { ...point, known, trigger: known ? trigger ?? 0 : 0, lag: known ? lag ?? 0 : 0 };
   });
 };
@@ -117,7 +117,7 @@ const areas = (held, x, y) => {
   ]);
 };
 
-// Where the name of each migration goes: the newest first, each into the lowest lane where it covers no other.
+// Places the labels of migrations: newest first, each in the lowest lane where it overlaps no other.
 const lanes = (x, since, right) => {
   const free = Array(LANES).fill(right);
   const seen = [...bands.values()].filter((migration) => (migration.ended_ms ?? Infinity) >= since);
@@ -137,7 +137,7 @@ const migrationBands = (names, x, end, ceiling) =>
     const to = Math.max(from + 2, x(migration.ended_ms ?? end));
     const top = ceiling - 6;
     const band = svg("rect", { class: "band", x: from, y: top, width: to - from, height: HEIGHT - top - EDGE.bottom });
-    titled(band, `Migration ${migration.number}: ${text}, ${migration.strategy}, ${migration.mode}, ${migration.progress.phase}`);
+    setTitle(band, `Migration ${migration.number}: ${text}, ${migration.strategy}, ${migration.mode}, ${migration.progress.phase}`);
     const edge = svg("line", { class: "edge", x1: from, x2: from, y1: top, y2: HEIGHT - EDGE.bottom });
     const name = svg("text", { class: "name", x: place, y: ceiling - 11 - LANE * Math.max(lane, 0) }, text);
     return lane < 0 ? [band, edge] : [band, edge, name];
@@ -164,8 +164,8 @@ const axes = (ticks, span, end, x, y, width) => {
   return lines;
 };
 
-// Why there is nothing to see.
-const quiet = (held, width) =>
+// The reason for an empty chart.
+const emptyNote = (held, width) =>
   held.some((point) => point.known)
     ? []
     : [svg("text", { class: "quiet", x: (EDGE.left + width) / 2, y: HEIGHT / 2, "text-anchor": "middle" }, NO_BATCH)];
@@ -188,7 +188,7 @@ const tip = (held, x, width, ceiling) => {
   ];
 };
 
-const spoken = (held) => {
+const describe = (held) => {
   const last = held.at(-1);
   if (!last?.known) return NO_BATCH;
   return `Newest: trigger ${milliseconds(last.trigger)}, apply lag ${milliseconds(last.lag)}.`;

@@ -1,23 +1,23 @@
-// The task strip: one column a task, with its work and its state above it. While tasks move there is a second row, how
-// it will be, and what is on its way flies from one to the other.
+// The task strip: one column per task, with bars for its work and its state. During a migration a second row shows the
+// target, and tasks in flight are animated from the first row to the second.
 
 import { colourOf } from "./colours.js";
-import { byId, html, onWidth, svg, titled } from "./dom.js";
+import { byId, html, onWidth, svg, setTitle } from "./dom.js";
 import { bytes, ranges, seconds } from "./format.js";
-import { absent } from "./nodes.js";
+import { describeAbsence } from "./nodes.js";
 
 const BARS = 44;
 const ROW = 28;
 const GAP = 34;
 const LEFT = 46;
-const LINGER_MS = 4000; // a migration that has just ended is still shown
+const LINGER_MS = 4000; // a migration stays visible this long after its end
 
 let drawn = null;
 
 export const drawStrip = (snapshot, width) => {
   const box = byId("strip");
   width ??= Math.round(box.getBoundingClientRect().width) || 600;
-  const migration = shown(snapshot);
+  const migration = visibleMigration(snapshot);
   const key = [snapshot.job, snapshot.owners.length, width, migration !== null].join();
   if (drawn?.key !== key) {
     drawn = skeleton(snapshot.owners.length, width, migration !== null, key);
@@ -27,7 +27,7 @@ export const drawStrip = (snapshot, width) => {
   drawLegend(snapshot);
 };
 
-const shown = (snapshot) => {
+const visibleMigration = (snapshot) => {
   const migration = snapshot.migration;
   if (!migration || !migration.moves.length) return null;
   return migration.is_over && snapshot.at_ms - migration.ended_ms > LINGER_MS ? null : migration;
@@ -57,7 +57,7 @@ const skeleton = (tasks, width, moving, key) => {
       after: moving ? svg("rect", { class: "cell after", x, y: after, width: cell, height: ROW, rx: 3 }) : null,
     };
     column.flight.style.setProperty("--way", `${after - now}px`);
-    column.flight.style.animationDelay = `${-((task * 0.37) % 1.1)}s`; // not all in step
+    column.flight.style.animationDelay = `${-((task * 0.37) % 1.1)}s`; // out of step with each other
     root.append(column.work, column.size, column.wire, column.now);
     if (column.after) root.append(column.after);
     columns.push(column);
@@ -86,11 +86,11 @@ const update = (strip, snapshot, migration) => {
     column.now.setAttribute("class", `cell ${colourOf(owner)}${moving ? " lifted" : ""}`);
     column.now.dataset.owner = owner;
     column.now.dataset.state = move?.state ?? "stays";
-    titled(column.now, told(snapshot, task, owner, move));
+    setTitle(column.now, describeTask(snapshot, task, owner, move));
     column.wire.setAttribute("visibility", move?.state === "waiting" ? "visible" : "hidden");
-    fly(column.flight, moving ? move : null);
+    animateMove(column.flight, moving ? move : null);
     if (column.after) {
-      const target = move && move.state !== "left out" ? move.target : owner;
+      const target = move && move.state !== "skipped" ? move.target : owner;
       column.after.setAttribute("class", `cell after ${colourOf(target)}`);
       column.after.dataset.state = move?.state ?? "stays";
     }
@@ -98,7 +98,7 @@ const update = (strip, snapshot, migration) => {
   const owners = [snapshot.owners];
   if (strip.rows.length > 1) owners.push(snapshot.owners.map((owner, task) => moves.get(task)?.target ?? owner));
   strip.labels.replaceChildren(...owners.flatMap((row, index) => runLabels(strip, row, strip.rows[index])));
-  strip.root.setAttribute("aria-label", spoken(snapshot, migration));
+  strip.root.setAttribute("aria-label", describe(snapshot, migration));
 };
 
 const bar = (rect, part, colour, kind) => {
@@ -108,17 +108,17 @@ const bar = (rect, part, colour, kind) => {
   rect.setAttribute("height", height);
 };
 
-const fly = (rect, move) => {
+const animateMove = (rect, move) => {
   rect.setAttribute("visibility", move ? "visible" : "hidden");
   if (!move) return;
   rect.style.setProperty("--from", `var(--node-${colourOf(move.source).slice(1)})`);
   rect.style.setProperty("--to", `var(--node-${colourOf(move.target).slice(1)})`);
 };
 
-const told = (snapshot, task, owner, move) => {
-  const way = move ? `, ${move.state}: ${move.source} → ${move.target}` : "";
+const describeTask = (snapshot, task, owner, move) => {
+  const movement = move ? `, ${move.state}: ${move.source} → ${move.target}` : "";
   const work = seconds(snapshot.work[task]);
-  return `task ${task}: ${owner}, ${work} of work, ${bytes(snapshot.state_bytes[task])} of state${way}`;
+  return `task ${task}: ${owner}, ${work} of work, ${bytes(snapshot.state_bytes[task])} of state${movement}`;
 };
 
 const runs = (owners) => {
@@ -138,19 +138,19 @@ const runLabels = (strip, owners, y) =>
     return [svg("text", { class: `run ${colourOf(owner)}`, x: LEFT + start * strip.step + width / 2 - 1, y: y + ROW / 2 + 4.5 }, text)];
   });
 
-const spoken = (snapshot, migration) => {
+const describe = (snapshot, migration) => {
   const nodes = [...new Set(snapshot.owners)].map((node) => {
     const tasks = snapshot.owners.flatMap((owner, task) => (owner === node ? [task] : []));
     return `${node}: ${ranges(tasks)}`;
   });
-  const moving = migration ? ` On their way: ${migration.moves.filter((move) => move.state === "moving").length}.` : "";
+  const moving = migration ? ` In flight: ${migration.moves.filter((move) => move.state === "moving").length}.` : "";
   return `${snapshot.owners.length} tasks. ${nodes.join("; ")}.${moving}`;
 };
 
 const drawLegend = (snapshot) => {
   const items = snapshot.nodes.map((node) =>
     html("li", { class: colourOf(node.name), "data-serving": node.serving ? "true" : "false" },
-      `${node.name} · ${node.tasks}${node.serving ? "" : ` · ${absent(snapshot)}`}`));
+      `${node.name} · ${node.tasks}${node.serving ? "" : ` · ${describeAbsence(snapshot)}`}`));
   byId("legend").replaceChildren(...items);
 };
 

@@ -1,4 +1,4 @@
-// Light or dark before the first pixel: not a module, so that it runs before the page is drawn.
+// Sets the theme. Not a module, so that it runs before the page is drawn.
 (() => {
   const system = matchMedia("(prefers-color-scheme: dark)");
   let chosen = null;

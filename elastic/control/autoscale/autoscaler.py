@@ -1,175 +1,182 @@
-"""The autoscaler at work: look, decide, ask the scaler, write it down, wait."""
+"""The control loop of autoscaling: measure, decide, request, record, cool down."""
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
-from elastic.control.autoscale.autoscaling import Autoscaling
+from elastic import threads
 from elastic.control.autoscale.policy import Decision, Observation
+from elastic.control.autoscale.settings import AutoscalerSettings
 from elastic.control.cluster import Cluster
-from elastic.control.journal import Journal
 from elastic.control.load import Load
 from elastic.control.migration import Migration
 from elastic.control.monitor import OBSERVE_SECONDS, Monitor
-from elastic.control.repeating import Repeating
+from elastic.control.periodic import PeriodicThread
 from elastic.control.scaler import Scaler
 from elastic.errors import ElasticError
 from migration.errors import MigrationError
 from storage.errors import StorageError
+from storage.journal import JobJournal, ScalingDecided, ScalingFailed, ScalingRecommended, ScalingRefused
 
 _log = logging.getLogger(__name__)
 
 
 class Autoscaler:
-    """Scales one job by a policy, from `start` to `stop`. One thread looks; any thread may ask and stop it.
+    """Scales one job by a policy, from `start` to `stop`. One thread polls; any thread may read and stop it.
 
-    Whatever goes wrong is written down and followed by a cool-down: it neither ends nor hurries.
+    Every failure is recorded in the journal and followed by a cool-down; none ends the autoscaler.
     """
 
     def __init__(
         self,
-        autoscaling: Autoscaling,
+        settings: AutoscalerSettings,
         cluster: Cluster,
         monitor: Monitor,
         scaler: Scaler,
-        journal: Journal,
-        clock: Callable[[], float] = time.monotonic,
+        journal: JobJournal,
+        clock: Callable[[], float] = threads.monotonic,
     ) -> None:
-        self.autoscaling = autoscaling
+        self.settings = settings
         self._cluster = cluster
         self._monitor = monitor
         self._scaler = scaler
         self._journal = journal
         self._clock = clock
         self._last: Decision | None = None
-        self._quiet_until = clock() + autoscaling.window_seconds
-        self._failed_until = clock()  # what could not decide is not asked before
-        self._seen = scaler.current  # the latest migration that was waited for
-        self._own: Migration | None = None  # under way, and asked for here
-        self._standing: int | None = None  # a target that was written down and is not reached
-        self._repeating = Repeating("autoscaler", OBSERVE_SECONDS, self.look)
+        self._paused_until = clock() + settings.window_seconds
+        self._failed_until = clock()  # after a failure the policy is not called before this
+        self._handled = scaler.current  # the newest migration whose end was handled
+        self._own: Migration | None = None  # the migration that this autoscaler requested, until its end was handled
+        self._open_target: int | None = None  # a recorded target that is not reached yet
+        self._thread = PeriodicThread("autoscaler", OBSERVE_SECONDS, self.poll)
 
     def start(self) -> None:
-        self._repeating.start()
+        self._thread.start()
 
     def stop(self) -> None:
-        """It decides nothing any more; a migration that it began goes on to its end."""
-        self._repeating.stop()
+        """Make no further decision; a migration in progress continues."""
+        self._thread.stop()
 
     def __repr__(self) -> str:
-        asked, decision = self.autoscaling, self._last
-        last = "no decision yet" if decision is None else f"wants {decision.target} nodes: {decision.reason}"
+        settings, decision = self.settings, self._last
+        last = "no decision yet" if decision is None else f"target {decision.target} nodes: {decision.reason}"
         return (
-            f"Autoscaler({asked.name}, {asked.floor} to {asked.ceiling} nodes, "
+            f"Autoscaler({settings.name}, {settings.floor} to {settings.ceiling} nodes, "
             f"{'stopped' if self.is_stopped else 'running'}, {last})"
         )
 
     @property
     def is_stopped(self) -> bool:
-        return self._repeating.is_stopped
+        return self._thread.is_stopped
 
     @property
     def last_decision(self) -> Decision | None:
-        """The latest one, to stay or not; None before the first."""
+        """The newest decision, also one to change nothing; None before the first."""
         return self._last
 
-    def look(self) -> Decision:
-        """One turn."""
+    def poll(self) -> Decision:
+        """Measure, decide, and request a migration if the target differs from the node count."""
         now = self._clock()
         nodes = self._cluster.assignment().nodes
-        load = self._monitor.load(self.autoscaling.window_seconds)
+        load = self._monitor.load(self.settings.window_seconds)
         try:
-            hindrance = self._hindrance(now, nodes, load)
+            obstacle = self._find_obstacle(now, nodes, load)
             observation = Observation(now, len(nodes), load)
-            self._last = Decision(len(nodes), hindrance) if hindrance else self._decide(observation)
-        except Exception as error:  # noqa: BLE001 - a policy is anybody's code, and the store may be away
+            self._last = Decision(len(nodes), obstacle) if obstacle else self._decide(observation)
+        except Exception as error:  # noqa: BLE001 - a policy is user code, and the store may be unavailable
             _log.warning("the autoscaler could not decide: %s", error, exc_info=error)
-            self._rest(now)
-            self._failed_until = self._quiet_until
-            self._last = Decision(len(nodes), f"it could not be decided: {_said(error)}")
-            self._write_failure("failed", len(nodes), None, error)
+            self._pause(now)
+            self._failed_until = self._paused_until
+            self._last = Decision(len(nodes), f"no decision: {_format_error(error)}")
+            self._record_failure(ScalingFailed, len(nodes), None, error)
         return self._last
 
-    def _hindrance(self, now: float, nodes: tuple[str, ...], load: Load) -> str:
-        """Why nothing can be decided now, in words; empty if something can."""
+    def _find_obstacle(self, now: float, nodes: tuple[str, ...], load: Load) -> str:
+        """Return why no decision is possible now, or an empty text."""
         migration = self._scaler.current
-        if migration is not None and migration is not self._seen:
-            self._rest(now)
+        if migration is not None and migration is not self._handled:
+            self._pause(now)
             if not migration.is_over:
-                return "a migration is under way"
-            self._seen = migration
-            self._note_end(migration, len(nodes))
+                return "a migration is in progress"
+            self._handled = migration
+            self._handle_end(migration, len(nodes))
         missing = [node for node in nodes if node not in load.utilisation]
         if missing:
-            # Who restores tasks is busier than the load makes it: that must be out of the window first.
-            self._quiet_until = max(self._quiet_until, now + self.autoscaling.window_seconds)
-            return f"{', '.join(missing)} cannot be measured yet"
+            # A node that restores tasks is busier than the load explains: that must leave the window first.
+            self._paused_until = max(self._paused_until, now + self.settings.window_seconds)
+            return f"no measurements of {', '.join(missing)} yet"
         if now < self._failed_until and self._last is not None:
             return self._last.reason
         return ""
 
     def _decide(self, observation: Observation) -> Decision:
-        wish = self.autoscaling.wish(observation)
-        if observation.at < self._quiet_until:
-            left = self._quiet_until - observation.at
-            stays = wish.target == observation.nodes
-            held = f"{wish.target} nodes in {left:.0f} s, if this lasts: {wish.reason}"
-            return wish if stays else Decision(observation.nodes, held)
-        if wish.target != observation.nodes:
-            self._pursue(wish, observation)
-        elif self._standing is not None:
-            if self._standing != observation.nodes:
-                self._write(wish, observation)
-            self._standing = None
-        return wish
+        decision = self.settings.decide(observation)
+        if observation.at < self._paused_until:
+            if decision.target == observation.nodes:
+                return decision
+            left = self._paused_until - observation.at
+            return Decision(
+                observation.nodes,
+                f"cooling down for {left:.0f} s; the target would be {decision.target} nodes: {decision.reason}",
+            )
+        if decision.target != observation.nodes:
+            self._request(decision, observation)
+        elif self._open_target is not None:
+            if self._open_target != observation.nodes:
+                self._record(decision, observation)  # the open target is withdrawn
+            self._open_target = None
+        return decision
 
-    def _pursue(self, wish: Decision, observation: Observation) -> None:
-        if self.autoscaling.recommend_only and wish.target == self._standing:
+    def _request(self, decision: Decision, observation: Observation) -> None:
+        """Record the decision, then request the migration unless the autoscaler only recommends."""
+        if self.settings.recommend_only and decision.target == self._open_target:
             return
-        self._rest(observation.at)
-        self._write(wish, observation)
-        self._standing = wish.target
-        if self.autoscaling.recommend_only:
+        self._pause(observation.at)
+        self._record(decision, observation)
+        self._open_target = decision.target
+        if self.settings.recommend_only:
             return
         try:
-            self._own = self._scaler.scale(self.autoscaling.request(wish.target))
+            self._own = self._scaler.scale(self.settings.request(decision.target))
         except (ElasticError, MigrationError) as error:
-            _log.warning("%d nodes were refused: %s", wish.target, error)
-            self._write_failure("refused", observation.nodes, wish.target, error)
+            _log.warning("the request for %d nodes was refused: %s", decision.target, error)
+            self._record_failure(ScalingRefused, observation.nodes, decision.target, error)
 
-    def _rest(self, now: float) -> None:
-        self._quiet_until = now + self.autoscaling.quiet_seconds
+    def _pause(self, now: float) -> None:
+        self._paused_until = now + self.settings.pause_seconds
 
-    def _note_end(self, migration: Migration, nodes: int) -> None:
+    def _handle_end(self, migration: Migration, nodes: int) -> None:
         if migration is self._own and migration.error is not None:
-            self._write_failure("failed", nodes, len(migration.plan.target.nodes), migration.error)
+            self._record_failure(ScalingFailed, nodes, len(migration.plan.target.nodes), migration.error)
         self._own = None
 
-    def _write(self, decision: Decision, observation: Observation) -> None:
-        kind = "recommended" if self.autoscaling.recommend_only else "decided"
-        _log.info("%s: %d nodes instead of %d: %s", kind, decision.target, observation.nodes, decision.reason)
-        load = observation.load
-        facts: dict[str, Any] = {
-            **self._who(),
-            "nodes": observation.nodes,
-            "target": decision.target,
-            "reason": decision.reason,
-            "mean_utilisation": load.mean_utilisation,
+    def _record(self, decision: Decision, observation: Observation) -> None:
+        record_type = ScalingRecommended if self.settings.recommend_only else ScalingDecided
+        nodes, load = observation.nodes, observation.load
+        _log.info("%s: %d nodes instead of %d: %s", record_type.kind, decision.target, nodes, decision.reason)
+        record = record_type(
+            **self._policy_facts(),
+            nodes=nodes,
+            target=decision.target,
+            reason=decision.reason,
+            mean_utilisation=load.mean_utilisation,
             **load.to_dict(),
-        }
-        self._journal.append(kind, **facts)
+        )
+        self._journal.append(record)
 
-    def _write_failure(self, kind: str, nodes: int, target: int | None, error: BaseException) -> None:
+    def _record_failure(
+        self, record_type: type[ScalingRefused], nodes: int, target: int | None, error: BaseException
+    ) -> None:
+        facts = {**self._policy_facts(), "nodes": nodes, "target": target, "error": _format_error(error)}
         try:
-            self._journal.append(kind, **self._who(), nodes=nodes, target=target, error=_said(error))
-        except StorageError as away:
-            _log.warning("what the autoscaler met was not written down: %s: %s", error, away)
+            self._journal.append(record_type(**facts))
+        except StorageError as unavailable:
+            _log.warning("the journal has no record of the autoscaler's failure (%s): %s", error, unavailable)
 
-    def _who(self) -> dict[str, Any]:
-        asked = self.autoscaling
-        return {"policy": asked.name, "floor": asked.floor, "ceiling": asked.ceiling}
+    def _policy_facts(self) -> dict[str, Any]:
+        settings = self.settings
+        return {"policy": settings.name, "floor": settings.floor, "ceiling": settings.ceiling}
 
 
-def _said(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -1,40 +1,40 @@
-"""What a policy is told and what it answers."""
+"""The interface of autoscaling policies: an observation in, a decision out."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 from elastic.control.load import Load
 from elastic.errors import InvalidAutoscaling
-from elastic.numbers import as_whole
+from elastic.numbers import as_int
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A job at one moment: every node is up and measured, and no migration is under way."""
+    """A job at one moment; every node is up and measured, and no migration is in progress."""
 
-    at: float  # seconds of a clock that never goes back
+    at: float  # seconds of a monotonic clock
     nodes: int
     load: Load
 
 
 @dataclass(frozen=True)
 class Decision:
-    """How many nodes there should be, and why, in words; as many as there are is to stay."""
+    """A target node count and the reason for it; the current count as target means no change."""
 
     target: int
     reason: str
 
     def __post_init__(self) -> None:
-        target = as_whole(self.target)
+        target = as_int(self.target)
         if target is None:
-            raise InvalidAutoscaling("target", self.target, "a policy must decide for a whole number of nodes")
+            raise InvalidAutoscaling("target", self.target, "a policy must return a whole number of nodes")
         object.__setattr__(self, "target", target)
 
 
 class Policy(Protocol):
-    """Decides from an observation alone: the same one is always answered with the same decision.
+    """A pure function of the observation: equal observations lead to equal decisions.
 
-    It need not mind the floor, the ceiling or the cool-down: they are kept whatever it says.
+    The autoscaler enforces floor, ceiling and cool-down, whatever the policy decides.
     """
 
     def decide(self, observation: Observation) -> Decision: ...

@@ -1,4 +1,4 @@
-"""Columnar state by key: the state of choice where there are many keys."""
+"""Columnar state by key, for operators with many keys."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,44 +10,45 @@ from numpy.typing import DTypeLike, NDArray
 
 from elastic.errors import InvalidJob, UnknownColumn
 from elastic.operators import kernels
-from elastic.operators.columns.growing import grown, read_only
-from elastic.operators.columns.key_types import check_key_type
-from elastic.operators.columns.keys import Keys, keys_of
+from elastic.operators.columns.indexes import grow, read_only
+from elastic.operators.columns.key_columns import check_key_type
+from elastic.operators.columns.keys import Keys, new_keys
 from elastic.operators.kernels import Words
-from elastic.operators.schemas import SchemaLike, schema_of
+from elastic.operators.schemas import SchemaLike, to_schema
+from elastic.routing import xxh64
 
-DESCRIPTION = "keyed-columns"  # the entry that says what the other arrays are
+DESCRIPTION = "keyed-columns"  # the entry that describes the other arrays
 _KEYS = "keys."
 _COLUMN = "column."
 _ONE = np.ones(1, np.int64)
 
 
 class KeyedColumns:
-    """A table with one row per key: `rows_for` turns keys into row numbers, and columns are NumPy arrays by row.
+    """A table with one row per key: `rows_for` maps keys to row numbers, and columns are NumPy arrays by row.
 
         counts = KeyedColumns("word string", {"count": "int64"})
         rows = counts.rows_for(words)
         np.add.at(counts.column("count"), rows, 1)
 
-    Rows are numbered 0..len-1 without gaps, in order of first appearance, and stay until `keep`. New rows hold the
-    `initial` value of each column, else zero. Any key type that can be routed works, also several columns and nulls.
-    A lookup is O(1) a key without a Python object for any of them; memory is that of the keys and columns, up to twice
-    that while growing, and 12 to 24 bytes a row for the index.
+    Rows are numbered 0..len-1 without gaps, in order of first appearance, and are stable until `keep`. New rows hold
+    the `initial` value of each column, else zero. Any key type that can be routed works, also several columns and
+    nulls. A lookup is O(1) per key and creates no Python objects; memory is that of the keys and columns, up to twice
+    that while growing, and 12 to 24 bytes per row for the index.
     """
 
     def __init__(
         self, keys: SchemaLike, columns: Mapping[str, DTypeLike], initial: Mapping[str, Any] | None = None
     ) -> None:
-        self.key_schema = schema_of(keys)
+        self.key_schema = to_schema(keys)
         if not len(self.key_schema):
-            raise InvalidJob("keyed columns without a key. Name at least one key column.")
+            raise InvalidJob("keyed columns need a key. Name at least one key column.")
         for field in self.key_schema:
             check_key_type(field.name, field.type)
-        twice = set(columns) & set(self.key_schema.names)
-        if twice:
-            raise InvalidJob(f"{sorted(twice)} are keys and columns at once. Give every column a name of its own.")
+        duplicates = set(columns) & set(self.key_schema.names)
+        if duplicates:
+            raise InvalidJob(f"{sorted(duplicates)} are both keys and columns. Give every column a unique name.")
         self._initial = {name: np.asarray(value).item() for name, value in (initial or {}).items()}
-        self._keys: Keys = keys_of(self.key_schema.types)
+        self._keys: Keys = new_keys(self.key_schema.types)
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, np.dtype(kind)) for name, kind in columns.items()}
         self._seen = np.zeros(0, np.uint8)
 
@@ -56,27 +57,27 @@ class KeyedColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns without the keys."""
+        """The names of the columns, without the keys."""
         return tuple(self._columns)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and columns, which is what is stored and moved."""
+        """The bytes of keys and columns, which are stored and moved."""
         return self._keys.nbytes + sum(array.itemsize for array in self._columns.values()) * len(self)
 
     def rows_for(self, keys: Any) -> Words:
-        """The row number of every key; unknown keys get a row.
+        """Return the row number of every key; unknown keys get a new row.
 
         `keys` is a table that has the key columns, or a column if there is one key column, or a sequence of columns.
         """
         return self._keys.insert(self._key_columns(keys))
 
     def find(self, keys: Any) -> Words:
-        """The row number of every key, -1 where it has none."""
+        """Return the row number of every key, -1 for unknown keys."""
         return self._keys.find(self._key_columns(keys))
 
     def column(self, name: str) -> NDArray[Any]:
-        """The column of all rows, to read and to write; ask again after `rows_for`, which may have moved it."""
+        """Return the column of all rows, writable; call it again after `rows_for`, which may have reallocated it."""
         if name not in self._columns:
             raise UnknownColumn(name, self._columns)
         array = self._columns[name]
@@ -85,10 +86,7 @@ class KeyedColumns:
         return array[: len(self)]
 
     def count(self, name: str, rows: Words, amounts: Words | None = None) -> Words:
-        """Add one, or its amount, to a column of int64 for every mention of a row.
-
-        Gives the rows mentioned, each once, in order.
-        """
+        """Add one, or its amount, to an int64 column for every entry of `rows`; return the different rows, in order."""
         counts = self.column(name)
         if len(self._seen) < len(self):
             self._seen = np.zeros(2 * len(self), np.uint8)
@@ -99,7 +97,7 @@ class KeyedColumns:
         return touched[:found]
 
     def to_table(self, rows: Words | None = None) -> pa.Table:
-        """Keys and columns of some rows, or of all. Keys may share memory with this; columns never do."""
+        """Return keys and columns of some rows, or of all. Keys may share memory with this object; columns never do."""
         arrays = [*self._keys.take(rows)]
         for name in self._columns:
             column = self.column(name)
@@ -107,24 +105,24 @@ class KeyedColumns:
         return pa.Table.from_arrays(arrays, [*self.key_schema.names, *self._columns])
 
     def get(self, key: Sequence[Any]) -> dict[str, Any] | None:
-        """The columns of one key, given as one value per key column; None if there is no such key."""
+        """Return the columns of one key, given as one value per key column; None for an unknown key."""
         types = self.key_schema.types
         columns = [pa.array([_for_arrow(value, kind)], kind) for value, kind in zip(key, types, strict=True)]
         row = int(self._keys.find(columns)[0])
         return None if row < 0 else {name: self.column(name)[row].item() for name in self._columns}
 
     def keep(self, rows: NDArray[Any]) -> None:
-        """Forget all other rows; `rows` is a mask or row numbers, which are renumbered in this order. O(rows)."""
+        """Drop all other rows; `rows` is a mask, or row numbers in their new order. O(rows)."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         self._columns = {name: self.column(name)[numbers] for name in self._columns}
         self._keys.keep(numbers)
 
     def copy(self) -> Self:
-        """One that changes on its own; the cost of copying memory."""
+        """Return an independent copy, at the cost of copying memory."""
         return self.from_arrays(self.to_arrays())
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything as NumPy arrays, which later changes do not reach; only columns are copied, keys only append."""
+        """Return everything as NumPy arrays that later changes do not affect; only columns are copied."""
         return {
             DESCRIPTION: np.frombuffer(self._description(), np.uint8),
             **{_KEYS + name: array for name, array in self._keys.arrays().items()},
@@ -133,14 +131,14 @@ class KeyedColumns:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """From what `to_arrays` gave; copies memory, and makes the index when it is first needed."""
+        """Restore it from `to_arrays()`; copies memory, and builds the index on first use."""
         description = json.loads(arrays[DESCRIPTION].tobytes())
         schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(description["keys"])))
-        made = cls(schema, description["columns"], description["initial"])
+        restored = cls(schema, description["columns"], description["initial"])
         stored = {name.removeprefix(_KEYS): array for name, array in arrays.items() if name.startswith(_KEYS)}
-        made._keys = keys_of(schema.types, stored)
-        made._columns = {name: np.array(arrays[_COLUMN + name]) for name in made._columns}
-        return made
+        restored._keys = new_keys(schema.types, stored)
+        restored._columns = {name: np.array(arrays[_COLUMN + name]) for name in restored._columns}
+        return restored
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_arrays, (self.to_arrays(),)
@@ -152,7 +150,7 @@ class KeyedColumns:
 
     def _with_room(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
         fill = self._initial.get(name, 0)
-        return grown(array, len(array), len(self), fill)
+        return grow(array, len(array), len(self), fill)
 
     def _key_columns(self, keys: Any) -> list[pa.Array]:
         if isinstance(keys, pa.Table | pa.RecordBatch):
@@ -163,7 +161,7 @@ class KeyedColumns:
 
 
 def _for_arrow(value: Any, kind: pa.DataType) -> Any:
-    """A key as operators see it, with structs as Arrow wants them: dicts, not tuples."""
+    """Convert a key from the form that operators use: structs become dicts instead of tuples."""
     if not pa.types.is_struct(kind) or not isinstance(value, tuple):
         return value
     return {field.name: _for_arrow(part, field.type) for field, part in zip(kind, value, strict=True)}
@@ -175,3 +173,13 @@ def _as_array(column: Any, kind: pa.DataType) -> pa.Array:
     if not isinstance(column, pa.Array):
         column = pa.array(column, kind)
     return column if column.type == kind else column.cast(kind)
+
+
+def load_kernels() -> None:
+    """Run every kernel once: compiles them into the cache, in seconds, or loads them from it, in half a second."""
+    xxh64.load()
+    for keys in ("key long", "key string"):
+        columns = KeyedColumns(keys, {"count": "int64"})
+        values = [1, 2] if keys == "key long" else ["a", "b"]
+        columns.to_table(columns.count("count", columns.rows_for(values)))
+        KeyedColumns.from_arrays(columns.to_arrays()).find(values)

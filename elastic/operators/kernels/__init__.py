@@ -1,8 +1,8 @@
-"""The inner loops of keyed columns: compiled where numba is installed, plain NumPy where it is not.
+"""The inner loops of keyed columns: compiled if numba is installed, else in NumPy.
 
-Chosen once, when the first of them is used: a compiler takes time and memory that an operator without keyed columns
-need not spend on every node. `ELASTIC_KERNEL=numpy` asks for the NumPy version although numba is there. Both number
-rows alike, so a state may move between nodes of both kinds.
+The implementation is selected on first use: numba takes time and memory that operators without keyed columns should not
+pay on every node. `ELASTIC_KERNEL=numpy` selects NumPy even with numba installed. Both number rows alike, so state may
+move between nodes of both kinds.
 """
 
 import logging
@@ -10,7 +10,7 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from elastic.operators.kernels.shared import Bytes, Slots, Words
+from elastic.operators.kernels.shared import Buckets, Bytes, Words
 
 if TYPE_CHECKING:
     from elastic.operators.kernels.vectorised import (
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAME",
+    "Buckets",
     "Bytes",
-    "Slots",
     "Words",
     "count_rows",
     "find_texts",
@@ -43,7 +43,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 
-def _chosen() -> ModuleType:
+def _select() -> ModuleType:
     from elastic.operators.kernels import vectorised
 
     if os.environ.get("ELASTIC_KERNEL", "") == "numpy":
@@ -59,6 +59,6 @@ def _chosen() -> ModuleType:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    kernels = _chosen()
+    kernels = _select()
     globals().update({kernel: getattr(kernels, kernel) for kernel in __all__ if kernel not in globals()})
     return globals()[name]

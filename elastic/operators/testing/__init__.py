@@ -1,6 +1,6 @@
-"""Try operators out in one process, with faults as items of the test's data."""
+"""Tests of operators in one process, with faults as items of the test data."""
 
-from elastic.operators.testing.story import Batch, Crash, NotReplayable, Scale
+from elastic.operators.testing.scenario import Crash, InputBatch, NotReplayable, Scale
 from elastic.operators.testing.tester import OperatorTester
 
-__all__ = ["Batch", "Crash", "NotReplayable", "OperatorTester", "Scale"]
+__all__ = ["Crash", "InputBatch", "NotReplayable", "OperatorTester", "Scale"]

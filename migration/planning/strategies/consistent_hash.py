@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from migration.errors import InvalidInput
 from migration.model.scattered import ScatteredAssignment
-from migration.planning.problem import Problem, checked_count
-from migration.planning.strategies.proposal import Proposal
+from migration.planning.problem import Problem, Proposal, check_count
 
 DEFAULT_VIRTUAL_NODES = 128  # points per node on the ring; more even out the task counts
 
@@ -19,14 +18,14 @@ _Hashes = NDArray[np.uint64]
 def consistent_hash(problem: Problem, seed: int = 0, virtual_nodes: int = DEFAULT_VIRTUAL_NODES) -> Proposal:
     """Nodes and tasks are points on a ring; a task belongs to the next node point clockwise.
 
-    Few tasks move when the node count changes, but neither work nor state is looked at: the cap is reported, not kept,
-    and the result is scattered. When nodes must go and none is named, the last ones leave. The same seed and names give
-    the same ring. O((n' * virtual_nodes + m) log).
+    Few tasks move when the node count changes, but it ignores work and state: the cap is reported, not enforced, and
+    the result is scattered. When nodes must leave and none is named, the last ones do. The same seed and names give the
+    same ring. O((n' * virtual_nodes + m) log).
     """
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         raise InvalidInput(f"seed is {seed!r}. Give a whole number.")
     seed = operator.index(seed)
-    points_each = checked_count(virtual_nodes, "virtual_nodes")
+    points_each = check_count(virtual_nodes, "virtual_nodes")
     nodes = (*problem.staying, *problem.joining)[: problem.node_count]
     points = np.concatenate([_points(seed, f"node {node}", points_each) for node in nodes])
     owner_of_point = np.repeat(np.arange(len(nodes)), points_each)

@@ -1,4 +1,4 @@
-"""Migration with foresight (paper 003, section 4.2): cost now plus the discounted value of where it leads."""
+"""Migration with foresight (paper 003, section 4.2): cost now plus the discounted value of the target."""
 
 import math
 from collections.abc import Iterator
@@ -9,13 +9,12 @@ from typing import NamedTuple
 from migration.errors import Infeasible, InvalidInput, ValueDoesNotFit
 from migration.kernels import Floats, Ints
 from migration.planning import balance
-from migration.planning.labelling import labelled
-from migration.planning.problem import Problem, checked_count
-from migration.planning.search import RankedPartition, best_partition, ranked_partitions
-from migration.planning.strategies.proposal import Proposal
+from migration.planning.owners import assign_owners
+from migration.planning.problem import Problem, Proposal, check_count
+from migration.planning.search import RankedPartition, best_partition, rank_partitions
 from migration.planning.strategies.ssm import ssm
-from migration.planning.values import Guide, ValueFunction
-from migration.registry import variant
+from migration.planning.values import SearchGuide, ValueFunction
+from migration.registry import find_variant
 
 FALLBACKS = {"ssm": ssm}
 
@@ -29,51 +28,51 @@ def mtm(
 ) -> Proposal:
     """Minimise cost(P, P') + gamma * value(P') over balanced P' with n' intervals (Definition 4.1).
 
-    The value function's guide V makes one search of all kinds of values. Candidates come in order of falling score:
+    The guide V of the value function makes this one search for all values. Candidates come in order of falling score:
     the state that stays, less gamma * V. Each is scored again with its value, until gamma * `above` proves that none
-    that follows is better, or `most_candidates` were looked at. Where V is the value, the first candidate is the answer
+    that follows is better, or `most_candidates` were scored. Where V is the value, the first candidate is the answer
     and the dynamic program of `ssm` finds it: as fast with boundary terms, O(band * window) with interval terms.
 
-    `gamma` and `most_candidates` are the value function's own unless given. Where it does not fit, the `fallback`
-    plans, and the plan says why; without one, `ValueDoesNotFit` is raised.
+    `gamma` and `most_candidates` default to the value function's own. If that does not fit, the `fallback` strategy
+    plans, and the plan says why; without a fallback, the call raises `ValueDoesNotFit`.
     """
     if value is None:
-        raise InvalidInput("strategy 'mtm' needs value=, a value function. Hand one in, or use strategy 'ssm'.")
+        raise InvalidInput("strategy 'mtm' needs value=, a value function. Pass one, or use strategy 'ssm'.")
     if problem.allow_idle:
-        raise InvalidInput("strategy 'mtm' needs every node at work. Drop allow_idle=True, or use strategy 'ssm'.")
-    discount = _checked_gamma(value.gamma if gamma is None else gamma)
-    planned_otherwise = None if fallback is None else variant("fallback", FALLBACKS, fallback, ())
+        raise InvalidInput("strategy 'mtm' needs every node at work. Remove allow_idle=True, or use strategy 'ssm'.")
+    discount = _check_gamma(value.gamma if gamma is None else gamma)
+    planned_otherwise = None if fallback is None else find_variant("fallback", FALLBACKS, fallback, ())
     try:
-        value = value.fitted(problem.workload, problem.node_count, problem.tau)
+        value = value.fit_to(problem.workload, problem.node_count, problem.tau)
     except ValueDoesNotFit as misfit:
         if planned_otherwise is None:
             raise
         otherwise = planned_otherwise(problem)
         return otherwise._replace(reason=f"{otherwise.reason}; planned by {fallback}, without foresight: {misfit.why}")
-    guide = _checked(value.guide(problem.node_count), problem.workload.tasks)
+    guide = _check_guide(value.guide(problem.node_count), problem.workload.tasks)
     if most_candidates is not None:
-        guide = guide._replace(most_candidates=checked_count(most_candidates, "most_candidates"))
-    return _foreseen(problem, value, guide, discount)
+        guide = guide._replace(most_candidates=check_count(most_candidates, "most_candidates"))
+    return _plan_with_foresight(problem, value, guide, discount)
 
 
-def _foreseen(problem: Problem, value: ValueFunction, guide: Guide, gamma: float) -> Proposal:
+def _plan_with_foresight(problem: Problem, value: ValueFunction, guide: SearchGuide, gamma: float) -> Proposal:
     if guide.lazy and problem.node_count == len(problem.current.nodes):
         untouched = ssm(problem)
         if untouched.target is problem.current:
             return untouched._replace(future_cost=gamma * value.value(problem.old_boundaries().tolist()))
-    ground = _Ground.of(problem, guide, gamma)
+    space = _SearchSpace.of(problem, guide, gamma)
     if not gamma:
-        boundaries, reason = ground.best(), "the least cost now, exactly: later costs do not count"
+        boundaries, reason = space.best(), "the least cost now, exactly: later costs do not count"
     elif guide.exact:
-        boundaries, reason = ground.best(), "the least of cost now and additive value later, exactly"
+        boundaries, reason = space.best(), "the least of cost now and additive value later, exactly"
     else:
-        boundaries, reason = _best_by_search(ground, value, guide, gamma)
-    target = labelled(problem, boundaries, ground.old, ground.gain)
+        boundaries, reason = _best_by_search(space, value, guide, gamma)
+    target = assign_owners(problem, boundaries, space.old, space.gain)
     return Proposal(target, reason, future_cost=gamma * value.value(boundaries))
 
 
-class _Ground(NamedTuple):
-    """What both ways to search stand on: the question in numbers, gamma * V as costs of boundaries and intervals."""
+class _SearchSpace(NamedTuple):
+    """The problem in numbers, with gamma * V as costs of boundaries and intervals."""
 
     problem: Problem
     old: Ints
@@ -83,7 +82,7 @@ class _Ground(NamedTuple):
     interval_cost: Floats | None
 
     @classmethod
-    def of(cls, problem: Problem, guide: Guide, gamma: float) -> "_Ground":
+    def of(cls, problem: Problem, guide: SearchGuide, gamma: float) -> "_SearchSpace":
         boundary_cost = gamma * guide.terms.boundary
         boundary_cost[[0, -1]] = 0.0  # only inner boundaries count
         return cls(
@@ -106,20 +105,22 @@ class _Ground(NamedTuple):
             interval_cost=self.interval_cost,
         )
         if boundaries is None:
-            raise self.infeasible()
+            raise self.infeasible_error()
         return tuple(boundaries.tolist())
 
     def ranked(self) -> Iterator[RankedPartition]:
-        return ranked_partitions(
+        return rank_partitions(
             self.gain, self.first, self.old, self.problem.node_count, self.boundary_cost, self.interval_cost
         )
 
-    def infeasible(self) -> Infeasible:
-        return balance.infeasible(self.problem.workload, self.problem.node_count, self.problem.tau)
+    def infeasible_error(self) -> Infeasible:
+        return balance.infeasible_error(self.problem.workload, self.problem.node_count, self.problem.tau)
 
 
-def _best_by_search(ground: _Ground, value: ValueFunction, guide: Guide, gamma: float) -> tuple[tuple[int, ...], str]:
-    candidates = ground.ranked()
+def _best_by_search(
+    space: _SearchSpace, value: ValueFunction, guide: SearchGuide, gamma: float
+) -> tuple[tuple[int, ...], str]:
+    candidates = space.ranked()
     terms = guide.terms
     # A candidate's gain is less the costs of its boundaries and intervals; the constant is the same for all of them.
     hope = gamma * (guide.above - terms.constant)
@@ -135,7 +136,7 @@ def _best_by_search(ground: _Ground, value: ValueFunction, guide: Guide, gamma: 
         if score > best_score or not best:
             best, best_score = candidate.boundaries, score
     if not best:
-        raise ground.infeasible()
+        raise space.infeasible_error()
     following = next(candidates, None)
     if following is None:
         return best, f"the least of cost now and value later among all {looked_at:,} balanced partitions"
@@ -148,14 +149,14 @@ def _best_by_search(ground: _Ground, value: ValueFunction, guide: Guide, gamma: 
     return best, f"{of_these}: at most {gap:g} above the least; raise most_candidates"
 
 
-def _checked_gamma(gamma: object) -> float:
+def _check_gamma(gamma: object) -> float:
     if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 <= float(gamma) <= 1:
         raise InvalidInput(f"gamma is {gamma!r}. Give a discount between 0 and 1.")
     return float(gamma)
 
 
-def _checked(guide: Guide, tasks: int) -> Guide:
-    """The kernels trust the shape of what they are given."""
+def _check_guide(guide: SearchGuide, tasks: int) -> SearchGuide:
+    """Check the shape here, because the kernels do not."""
     if guide.terms.tasks != tasks:
         raise InvalidInput(
             f"the guide is for {guide.terms.tasks} tasks, the workload has {tasks}. Make it for all tasks."

@@ -1,12 +1,11 @@
-"""Single-step migration (paper 003, section 3): the cheapest balanced reassignment there is."""
+"""Single-step migration (paper 003, section 3): the cheapest balanced reassignment."""
 
 from migration.model.assignment import Assignment
 from migration.model.plan import RELATIVE_EPSILON
 from migration.planning import balance
-from migration.planning.labelling import labelled
-from migration.planning.problem import Problem
+from migration.planning.owners import assign_owners
+from migration.planning.problem import Problem, Proposal
 from migration.planning.search import best_partition
-from migration.planning.strategies.proposal import Proposal
 
 
 def ssm(problem: Problem) -> Proposal:
@@ -14,23 +13,23 @@ def ssm(problem: Problem) -> Proposal:
 
     The exact optimum of Definition 3.2, for more, fewer or as many nodes, in O(n' * band * (1 + old intervals per
     window)) for a band of about tau * m positions. From an assignment without intervals, as a cancelled migration
-    leaves it, it is the best that keeps of every node's tasks a part of its heaviest run.
+    leaves it, it is the best of those in which every node keeps tasks of its heaviest run only.
     """
-    if _nothing_to_do(problem):
+    if _is_balanced_already(problem):
         return Proposal(problem.current, "already balanced: nothing moves")
     old, gain = problem.old_boundaries(), problem.gain_prefix()
     first = balance.earliest_starts(problem.workload, problem.cap)
     parts = min(problem.node_count, problem.workload.tasks)
     boundaries = best_partition(problem.workload.work_prefix, gain, first, old, parts, problem.allow_idle)
     if boundaries is None:
-        raise balance.infeasible(problem.workload, problem.node_count, problem.tau)
+        raise balance.infeasible_error(problem.workload, problem.node_count, problem.tau)
     reason = "the least state that any balanced assignment moves"
     if not problem.is_contiguous:
         reason += ", if every node keeps one of its runs of tasks at most"
-    return Proposal(labelled(problem, boundaries, old, gain), reason)
+    return Proposal(assign_owners(problem, boundaries, old, gain), reason)
 
 
-def _nothing_to_do(problem: Problem) -> bool:
+def _is_balanced_already(problem: Problem) -> bool:
     """Same nodes, all of them at work and within the cap. Ties could otherwise move tasks whose state is empty."""
     current = problem.current
     if (

@@ -1,8 +1,8 @@
 """Objects in S3, MinIO and other servers that speak S3; the only package that imports boto3.
 
-`open_s3` reads the address (`address`), tries out what the server honours (`probe`) and gives an `S3Store` (`store`):
-what the operations mean. Below it: single requests (`bucket`), an object in parts (`multipart`), retries and deadlines
-(`calls`), what an answer means (`answers`), and pooled connections (`clients`).
+`open_s3` (`opening`) reads the address (`address`), probes what the server honours and returns an `S3Store` (`store`).
+Below it: single requests (`bucket`), an object in parts (`multipart`), bodies and checksums (`bodies`), retries
+(`retries`), what a failure means (`failures`), and pooled connections (`clients`).
 """
 
 from storage.stores.s3.opening import open_s3

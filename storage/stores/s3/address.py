@@ -1,4 +1,4 @@
-"""Where an S3 store is: `s3://bucket/prefix?endpoint=http://host:port&region=name`."""
+"""The address of an S3 store: `s3://bucket/prefix?endpoint=http://host:port&region=name`."""
 
 import re
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from storage.errors import InvalidStorageInput
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _PREFIX = re.compile(r"(?:(?!\.{1,2}/)[A-Za-z0-9_=.-]+/)*")
 _REGION = re.compile(r"[A-Za-z0-9-]+")
-_LONGEST_PREFIX = 120  # S3 allows 1024 bytes, a key takes up to 900 of them
+_MAX_PREFIX_LENGTH = 120  # S3 allows 1024 bytes, a key takes up to 900 of them
 
 
 @dataclass(frozen=True)
 class Address:
-    """A bucket, the beginning of all names in it, and the server. It holds no credential, and so can be printed."""
+    """A bucket, the prefix of all keys in it, and the server. It holds no credential, so it is safe to print."""
 
     bucket: str
     prefix: str  # empty, or ends with a slash
@@ -25,10 +25,10 @@ class Address:
     def __post_init__(self) -> None:
         if not _BUCKET.fullmatch(self.bucket):
             raise InvalidStorageInput("an S3 URL names no valid bucket. Write s3://bucket/prefix.")
-        if not _PREFIX.fullmatch(self.prefix) or len(self.prefix) > _LONGEST_PREFIX:
+        if not _PREFIX.fullmatch(self.prefix) or len(self.prefix) > _MAX_PREFIX_LENGTH:
             raise InvalidStorageInput(
                 f"an S3 URL's prefix is not made of letters, digits, '_', '=', '.', '-' and single slashes, "
-                f"or is longer than {_LONGEST_PREFIX}. Write s3://bucket/folder/folder."
+                f"or is longer than {_MAX_PREFIX_LENGTH}. Write s3://bucket/folder/folder."
             )
         if self.endpoint is not None and not _is_server(self.endpoint):
             raise InvalidStorageInput(
@@ -39,7 +39,7 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Read a URL. It is never repeated in an error: somebody may have written a secret into it."""
+        """Parse a URL. No error repeats it: it may hold a secret."""
         try:
             scheme, place, path, query, fragment = urlsplit(url)
             options = dict(parse_qsl(query, strict_parsing=True) if query else ())

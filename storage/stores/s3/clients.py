@@ -1,4 +1,4 @@
-"""Pooled connections to one server, with as much patience as the caller has time."""
+"""Pooled connections to one server, with socket timeouts that fit the caller's deadline."""
 
 import base64
 import hashlib
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 _CONNECTIONS = 32  # more than the threads of a node that move states at the same time
-_LONGEST_SILENCE_SECONDS = 20.0  # a server that commits a large object may say nothing for seconds
+_MAX_SOCKET_TIMEOUT_SECONDS = 20.0  # a server that commits a large object may say nothing for seconds
 _HALVINGS = 7  # 20 s, 10 s ... 0.16 s
 
 
 class Clients:
-    """boto3 clients that differ only in how long a connection may be silent.
+    """boto3 clients that differ only in their socket timeouts.
 
-    boto3 fixes its socket timeouts when a client is made, and every call here has a deadline of its own. A client costs
-    6 ms after the first, so there is one for each halving of the longest silence, made when it is first needed. Calls
-    with the store's own timeout share one client, and its pool.
+    boto3 fixes the socket timeouts when a client is created, and every call here has a deadline of its own. A client
+    costs 6 ms after the first, so there is one for each halving of the longest timeout, created when it is first
+    needed. Calls with the store's own timeout share one client, and its pool.
     """
 
     def __init__(self, address: Address, access_key: str | None, secret_key: str | None, region: str | None) -> None:
@@ -33,15 +33,15 @@ class Clients:
             aws_access_key_id=access_key, aws_secret_access_key=secret_key, region_name=region or address.region
         )
         self._by_halvings: dict[int, S3Client] = {}
-        self._lock = threading.Lock()  # making clients is not thread-safe, using them is
+        self._lock = threading.Lock()  # creating clients is not thread-safe, using them is
 
-    def silent_for(self, seconds: float) -> "S3Client":
-        """A client that gives up a connection which is silent for `seconds`, or somewhat less."""
-        halvings = math.ceil(math.log2(_LONGEST_SILENCE_SECONDS / max(seconds, 1e-3)))
+    def with_timeout(self, seconds: float) -> "S3Client":
+        """Return a client that gives up a connection which is silent for `seconds`, or somewhat less."""
+        halvings = math.ceil(math.log2(_MAX_SOCKET_TIMEOUT_SECONDS / max(seconds, 1e-3)))
         halvings = min(max(halvings, 0), _HALVINGS)
         with self._lock:
             if halvings not in self._by_halvings:
-                self._by_halvings[halvings] = self._made(_LONGEST_SILENCE_SECONDS / 2**halvings)
+                self._by_halvings[halvings] = self._create(_MAX_SOCKET_TIMEOUT_SECONDS / 2**halvings)
             return self._by_halvings[halvings]
 
     def close(self) -> None:
@@ -50,13 +50,13 @@ class Clients:
                 client.close()
             self._by_halvings.clear()
 
-    def _made(self, silence: float) -> "S3Client":
+    def _create(self, timeout: float) -> "S3Client":
         config = Config(
-            connect_timeout=silence,
-            read_timeout=silence,
+            connect_timeout=timeout,
+            read_timeout=timeout,
             max_pool_connections=_CONNECTIONS,
             tcp_keepalive=True,
-            # Retries are made in one place only, `calls`: they cover the body of a GET, too, and keep the deadline.
+            # Only `retries` retries: that covers the body of a GET, too, and keeps the deadline.
             retries={"total_max_attempts": 1},
             # Every write carries a CRC32 that this package computes once; servers check it, and get() checks it again.
             request_checksum_calculation="when_required",

@@ -1,4 +1,4 @@
-"""Large objects in parts: several at the same time, all or nothing, and nothing left behind."""
+"""Large objects in parts: several at the same time, all or nothing, without leftovers."""
 
 import logging
 import zlib
@@ -9,40 +9,41 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageError
+from storage.stores.arguments import Deadline
+from storage.stores.s3.bodies import WriteBody, format_checksum
 from storage.stores.s3.bucket import MISSING, Bucket
-from storage.stores.s3.calls import Answered, Deadline
-from storage.stores.s3.payload import Payload, wire_checksum
+from storage.stores.s3.retries import ExpectedStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_s3.type_defs import CompletedPartTypeDef, MultipartUploadTypeDef
 
-_PART = 32 * 1024 * 1024  # S3 takes 5 MB to 5 GB
-_MOST_PARTS = 10_000
+_PART_BYTES = 32 * 1024 * 1024  # S3 takes 5 MB to 5 GB
+_MAX_PARTS = 10_000
 _PARTS_AT_ONCE = 4
-_ABORT_SECONDS = (0.5, 5.0)  # some time, even when the write has used up its own; not long, if the server is away
-_LEFTOVERS_AT_ONCE = 100  # so that cleaning never holds up an opening for long; the next opening goes on
+_ABORT_SECONDS = (0.5, 5.0)  # some time even when the write has used up its own; not long if the server is down
+_LEFTOVERS_AT_ONCE = 100  # so that cleaning never delays an opening for long; the next opening continues
 
 _log = logging.getLogger("storage")
 
 
-def put_in_parts(bucket: Bucket, key: str, payload: Payload, deadline: Deadline) -> str:
-    """Write an object in parts; its version. Until the last request it is not there, and a failure leaves nothing."""
-    upload = _Upload(bucket, key, _begun(bucket, key, payload, deadline), deadline)
+def put_in_parts(bucket: Bucket, key: str, body: WriteBody, deadline: Deadline) -> None:
+    """Write an object in parts; it exists from the last request on, and a failure leaves nothing behind."""
+    upload = _Upload(bucket, key, _begin_upload(bucket, key, body, deadline), deadline)
     try:
-        return upload.completed(upload.sent(payload.view), payload)
+        upload.complete(upload.send_parts(body.view), body)
     except BaseException:
         upload.abort()
         raise
 
 
-def _begun(bucket: Bucket, key: str, payload: Payload, deadline: Deadline) -> str:
+def _begin_upload(bucket: Bucket, key: str, body: WriteBody, deadline: Deadline) -> str:
     checksum: dict[str, Any] = {"ChecksumAlgorithm": "CRC32"} if bucket.checksums else {}
 
-    def send(client: "S3Client") -> str:
-        return client.create_multipart_upload(**bucket.place(key), **checksum, Metadata=payload.metadata)["UploadId"]
+    def request(client: "S3Client") -> str:
+        return client.create_multipart_upload(**bucket.location(key), **checksum, Metadata=body.metadata)["UploadId"]
 
-    return bucket.calls.make("begin to write", key, deadline, send)
+    return bucket.retrier.send("begin to write", key, deadline, request)
 
 
 @dataclass(frozen=True)
@@ -55,62 +56,61 @@ class _Upload:
     deadline: Deadline
 
     @property
-    def place(self) -> dict[str, Any]:
-        return {**self.bucket.place(self.key), "UploadId": self.upload_id}
+    def location(self) -> dict[str, Any]:
+        return {**self.bucket.location(self.key), "UploadId": self.upload_id}
 
-    def sent(self, view: memoryview) -> "list[CompletedPartTypeDef]":
-        """All parts, several at a time; the first failure cancels those that have not begun."""
-        step = max(_PART, -(-len(view) // _MOST_PARTS))
+    def send_parts(self, view: memoryview) -> "list[CompletedPartTypeDef]":
+        """Send all parts, several at a time; the first failure cancels those that have not begun."""
+        step = max(_PART_BYTES, -(-len(view) // _MAX_PARTS))
         parts = [view[start : start + step] for start in range(0, len(view), step)]
         with ThreadPoolExecutor(_PARTS_AT_ONCE, "s3-part") as threads:
-            return list(threads.map(self._sent_part, count(1), parts))
+            return list(threads.map(self._send_part, count(1), parts))
 
-    def _sent_part(self, number: int, part: memoryview) -> "CompletedPartTypeDef":
+    def _send_part(self, number: int, part: memoryview) -> "CompletedPartTypeDef":
         crc32 = zlib.crc32(part)
 
-        def send(client: "S3Client") -> str:
-            body = self.bucket.sent(part, crc32, self.deadline)
-            return client.upload_part(**self.place, PartNumber=number, **body)["ETag"]
+        def request(client: "S3Client") -> str:
+            data = self.bucket.body(part, crc32, self.deadline)
+            return client.upload_part(**self.location, PartNumber=number, **data)["ETag"]
 
-        version = self.bucket.calls.make(f"write part {number} of", self.key, self.deadline, send)
+        etag = self.bucket.retrier.send(f"write part {number} of", self.key, self.deadline, request)
         if not self.bucket.checksums:
-            return {"PartNumber": number, "ETag": version}
-        return {"PartNumber": number, "ETag": version, "ChecksumCRC32": wire_checksum(crc32)}
+            return {"PartNumber": number, "ETag": etag}
+        return {"PartNumber": number, "ETag": etag, "ChecksumCRC32": format_checksum(crc32)}
 
-    def completed(self, parts: "list[CompletedPartTypeDef]", payload: Payload) -> str:
-        """Make the parts an object; its version."""
+    def complete(self, parts: "list[CompletedPartTypeDef]", body: WriteBody) -> None:
+        """Make the parts an object."""
 
-        def send(client: "S3Client") -> str:
-            return client.complete_multipart_upload(**self.place, MultipartUpload={"Parts": parts})["ETag"]
+        def request(client: "S3Client") -> None:
+            client.complete_multipart_upload(**self.location, MultipartUpload={"Parts": parts})
 
         try:
-            return self.bucket.calls.make("finish writing", self.key, self.deadline, send, {MISSING})
-        except Answered as answer:
-            # No such upload: it was completed by an attempt whose answer was lost, or aborted by somebody else.
-            there = self.bucket.head(self.key, self.deadline)
-            if there is None or there.write != payload.write:
-                raise answer.failure.final_error(self.bucket.calls.store, "finish writing", self.key, 1) from answer
-            return there.version
+            self.bucket.retrier.send("finish writing", self.key, self.deadline, request, {MISSING})
+        except ExpectedStatus as answer:
+            # No such upload: an attempt whose answer was lost has completed it, or another process has aborted it.
+            if self.bucket.read_write_id(self.key, self.deadline) != body.write_id:
+                store = self.bucket.retrier.store
+                raise answer.failure.to_storage_error(store, "finish writing", self.key, 1) from answer
 
     def abort(self) -> None:
-        def send(client: "S3Client") -> None:
-            client.abort_multipart_upload(**self.place)
+        def request(client: "S3Client") -> None:
+            client.abort_multipart_upload(**self.location)
 
         least, most = _ABORT_SECONDS
-        deadline = Deadline(min(max(self.deadline.left, least), most))
+        deadline = Deadline(min(max(self.deadline.seconds_left, least), most))
         try:
-            self.bucket.calls.make("abort", self.key, deadline, send, {MISSING})
-        except (StorageError, Answered) as error:  # the write's own error matters more; a later opening cleans up
+            self.bucket.retrier.send("abort", self.key, deadline, request, {MISSING})
+        except (StorageError, ExpectedStatus) as error:  # the write's own error matters more; a later opening cleans up
             _log.debug("an upload of %s is left behind: %s", self.key, error)
 
 
 def abort_leftovers(bucket: Bucket, older_than_seconds: float, deadline: Deadline) -> int:
-    """Abort uploads under the prefix that no living writer can be at; how many there were.
+    """Abort uploads under the prefix that are older than any live writer; return how many there were.
 
     MinIO lists uploads only by their whole name, so none are found there; it removes them itself after a day.
     """
 
-    def send(client: "S3Client") -> "list[MultipartUploadTypeDef]":
+    def request(client: "S3Client") -> "list[MultipartUploadTypeDef]":
         address = bucket.address
         answer = client.list_multipart_uploads(
             Bucket=address.bucket, Prefix=address.prefix, MaxUploads=_LEFTOVERS_AT_ONCE
@@ -118,9 +118,8 @@ def abort_leftovers(bucket: Bucket, older_than_seconds: float, deadline: Deadlin
         return answer.get("Uploads", [])
 
     before = datetime.now(UTC) - timedelta(seconds=older_than_seconds)
-    found = [
-        upload for upload in bucket.calls.make("list uploads of", "", deadline, send) if upload["Initiated"] < before
-    ]
+    uploads = bucket.retrier.send("list uploads of", "", deadline, request)
+    found = [upload for upload in uploads if upload["Initiated"] < before]
     for upload in found:
         key = upload["Key"].removeprefix(bucket.address.prefix)
         _Upload(bucket, key, upload["UploadId"], deadline).abort()

@@ -1,4 +1,4 @@
-"""A job without Spark: the real control plane on a cluster of paper, behind the surface that the API serves."""
+"""A fake job without Spark: the real control plane on a fake cluster, behind the port of the API."""
 
 import time
 from collections.abc import Sequence
@@ -8,21 +8,21 @@ from typing import Any
 import pyarrow as pa
 
 import storage
-from elastic.control import Autoscaler, Journal, JournalPage, Load, Migration, Monitor, Scaler, ScaleRequest
+from elastic.control import Autoscaler, JobJournal, JournalPage, Load, Migration, Monitor, Scaler, ScaleRequest
 from elastic.errors import JobStopped
+from elastic.job.status import JobStatus, NodeStatus, StepStatus, UnitStatus
 from elastic.results import Description
 from elastic.results.description import StageDescription
-from elastic.runtime.status import JobStatus, NodeStatus, StepStatus, UnitStatus
 from mdp import ValueTable
 from migration import Ownership, Plan, Workload
 from storage.codec import Secret
 from tests.elastic.api.paper_cluster import PaperCluster
 
-_BATCHES_A_SECOND = 4
+_BATCHES_PER_SECOND = 4
 
 
 class PaperJob:
-    """Takes in 1,000 rows a batch, four batches a second; a trigger takes 120 ms, and applying lags by one batch."""
+    """Ingests four batches of 1,000 rows a second; a trigger takes 120 ms, and results lag by one batch."""
 
     def __init__(self, name: str = "words", tasks: int = 16, nodes: int = 4, **cluster: Any) -> None:
         self.name = name
@@ -31,12 +31,12 @@ class PaperJob:
         self.cluster = PaperCluster(tasks, nodes, **cluster)
         self.state = "running"
         self.losses = 0
-        self.step: StepStatus | None = None  # what every node is taking
+        self.step: StepStatus | None = None  # the current step of every node
         self.sink_error: str | None = None
         self.problems: list[str] = []
         self.autoscaler: Autoscaler | None = None
         self._store = storage.open("memory:")
-        self._journal = Journal(self._store, "job")
+        self._journal = JobJournal(self._store, "job")
         self._monitor = Monitor(tasks)
         self._scaler = Scaler(self.cluster, self._monitor, self._journal)
         self._began = time.monotonic()
@@ -64,7 +64,7 @@ class PaperJob:
             last_batch=batch,
             published_batch=applied,
             saved_batch=max(-1, batch - 8),
-            batches_ahead=1,
+            pending_batches=1,
             rows=1000 * (batch + 1),
             losses=self.losses,
             recoveries=({"node": "node-1", "reason": "silent", "seconds": 1.5, "units": 4, "replayed_rows": 9},)
@@ -103,16 +103,16 @@ class PaperJob:
         return self.scale(**how)
 
     def _batch(self) -> int:
-        return int((time.monotonic() - self._began) * _BATCHES_A_SECOND)
+        return int((time.monotonic() - self._began) * _BATCHES_PER_SECOND)
 
     def _node(self, name: str, owned: Ownership) -> NodeStatus:
-        units = tuple(UnitStatus(task, 10, 0.1, 1000) for task in owned.tasks_of(name))
+        units = tuple(UnitStatus(0, task, 10, 0.1, 1000) for task in owned.tasks_of(name))
         return NodeStatus(
-            name, True, "127.0.0.1:1", 1, loading=0, waiting_steps=0, staged_bytes=0, units=units, step=self.step
+            name, True, "127.0.0.1:1", 1, loading=0, pending_steps=0, staged_bytes=0, units=units, step=self.step
         )
 
     def _request(self, nodes: int | None, add: int | None, remove: Sequence[str], how: dict[str, Any]) -> ScaleRequest:
-        asked = {name: how.pop(name) for name in ScaleRequest.options() if name in how}
+        options = {name: how.pop(name) for name in ScaleRequest.option_names() if name in how}
         if "value" in how:
             how["value"] = ValueTable.read(self._store, how["value"], secret=Secret.random())
-        return ScaleRequest(nodes, add, tuple(remove), **asked, knowledge=how)
+        return ScaleRequest(nodes, add, tuple(remove), **options, knowledge=how)

@@ -1,4 +1,4 @@
-"""Connections that wait for their clients: real sockets on loopback."""
+"""Limits on connections, with real sockets on loopback."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import elastic.api
-from elastic.api.connections import MOST_CONNECTIONS, BoundedConnection
+from elastic.api.connections import MAX_CONNECTIONS, BoundedConnection
 from elastic.api.server import Server
 from elastic.control import JournalPage
 from tests.elastic.api.paper_job import PaperJob
@@ -70,7 +70,7 @@ def send_slowly(client: socket.socket, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def test_clients_that_only_connect_do_not_hold_up_a_health_check(server: Server, clients: ExitStack) -> None:
+def test_clients_that_only_connect_do_not_block_a_health_check(server: Server, clients: ExitStack) -> None:
     for _ in range(CLIENTS):
         clients.enter_context(connect(server))
     for _ in range(20):
@@ -79,7 +79,7 @@ def test_clients_that_only_connect_do_not_hold_up_a_health_check(server: Server,
         assert json.loads(body)["status"] == "ok"
 
 
-def test_clients_that_keep_their_connections_do_not_hold_up_a_health_check(server: Server, clients: ExitStack) -> None:
+def test_clients_that_keep_their_connections_do_not_block_a_health_check(server: Server, clients: ExitStack) -> None:
     for _ in range(CLIENTS):
         client = clients.enter_context(connect(server))
         client.sendall(REQUEST)
@@ -87,7 +87,7 @@ def test_clients_that_keep_their_connections_do_not_hold_up_a_health_check(serve
     assert ask(server)[0] == 200
 
 
-def test_clients_that_keep_connecting_do_not_hold_up_a_health_check(server: Server, clients: ExitStack) -> None:
+def test_clients_that_keep_connecting_do_not_block_a_health_check(server: Server, clients: ExitStack) -> None:
     over = threading.Event()
 
     def flood() -> None:
@@ -107,14 +107,16 @@ def test_clients_that_keep_connecting_do_not_hold_up_a_health_check(server: Serv
     assert [ask(server)[0] for _ in range(20)] == [200] * 20
 
 
-def test_the_connection_that_has_waited_longest_makes_room(server: Server, clients: ExitStack) -> None:
+def test_a_new_connection_replaces_the_one_that_has_waited_longest(server: Server, clients: ExitStack) -> None:
     first = clients.enter_context(connect(server))
-    others = [clients.enter_context(connect(server)) for _ in range(MOST_CONNECTIONS)]
+    others = [clients.enter_context(connect(server)) for _ in range(MAX_CONNECTIONS)]
     assert is_closed(first, 5)
     assert not is_closed(others[-1], 0.2)
 
 
-def test_a_request_has_to_arrive_in_time(server: Server, clients: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_has_to_arrive_within_its_time_limit(
+    server: Server, clients: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(BoundedConnection, "request_seconds", 0.5)
     silent, half, body, dribbling = (clients.enter_context(connect(server)) for _ in range(4))
     half.sendall(REQUEST[:-4])
@@ -129,7 +131,7 @@ def test_a_request_has_to_arrive_in_time(server: Server, clients: ExitStack, mon
     assert all(is_closed(client, 3) for client in (silent, half, body))
 
 
-def test_an_event_stream_outlives_the_time_for_a_request(
+def test_an_event_stream_outlives_the_time_limit_of_a_request(
     server: Server, clients: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BoundedConnection, "request_seconds", 0.3)
@@ -141,7 +143,7 @@ def test_an_event_stream_outlives_the_time_for_a_request(
     assert read.count(b"event: snapshot") >= 4
 
 
-def test_a_client_that_reads_nothing_is_dropped(
+def test_a_client_that_does_not_read_is_disconnected(
     server: Server, clients: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BoundedConnection, "write_seconds", 0.5)
@@ -151,13 +153,13 @@ def test_a_client_that_reads_nothing_is_dropped(
     address = urlsplit(server.url)
     client.connect((address.hostname, address.port))
     client.settimeout(10)
-    requests = REQUEST.replace(b"health", b"openapi.json") * 100_000  # responses pile up in full buffers
+    requests = REQUEST.replace(b"health", b"openapi.json") * 100_000  # their responses fill the buffers
     with pytest.raises(ConnectionError):
         client.sendall(requests)
 
 
 class SlowJournalJob(PaperJob):
-    """A job whose store does not answer until it is released."""
+    """A job whose store does not respond until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +170,7 @@ class SlowJournalJob(PaperJob):
         return super().journal_page(limit, before)
 
 
-def test_requests_that_wait_for_the_store_do_not_hold_up_a_health_check(clients: ExitStack) -> None:
+def test_requests_that_wait_for_the_store_do_not_block_a_health_check(clients: ExitStack) -> None:
     job = SlowJournalJob()
     server = clients.enter_context(elastic.api.serve(job))
     clients.callback(job.released.set)

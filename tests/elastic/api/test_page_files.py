@@ -1,4 +1,4 @@
-"""The page is made of its own files, and its colours can be told apart."""
+"""The page consists of its own files, and its colours can be distinguished."""
 
 import re
 from itertools import combinations
@@ -56,7 +56,7 @@ def variables(theme: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=["light", "dark"])
-def test_sixteen_nodes_stand_out_from_the_page_and_from_each_other(theme: str) -> None:
+def test_the_colours_of_sixteen_nodes_differ_from_the_background_and_from_each_other(theme: str) -> None:
     known = variables(theme)
     nodes = [linear(known[f"node-{number}"]) for number in range(1, 17)]
     assert min(contrast(node, linear(known["ground"])) for node in nodes) >= 3
@@ -66,7 +66,7 @@ def test_sixteen_nodes_stand_out_from_the_page_and_from_each_other(theme: str) -
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=["light", "dark"])
-def test_text_can_be_read(theme: str) -> None:
+def test_text_has_enough_contrast(theme: str) -> None:
     known = variables(theme)
     for ground in ("ground", "card"):
         for text in ("text", "soft", "accent", "good", "warn", "bad"):
@@ -75,7 +75,7 @@ def test_text_can_be_read(theme: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_file_of_the_page_asks_for_nothing_from_elsewhere(file: Path) -> None:
+def test_a_file_of_the_page_loads_nothing_from_other_servers(file: Path) -> None:
     text = file.read_text().replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"(https?:)?//[a-z0-9.-]+\.[a-z]{2,}", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
@@ -94,7 +94,7 @@ def test_every_file_is_served_with_its_type(client: Client) -> None:
     assert client.get("/page/..%2fserver.py").status_code == 404
 
 
-def test_every_name_that_a_script_looks_for_is_in_the_page_or_made_by_a_script() -> None:
+def test_every_id_that_a_script_uses_is_in_the_page_or_created_by_a_script() -> None:
     html = (PAGE / "index.html").read_text()
     scripts = "".join(file.read_text() for file in FILES if file.suffix == ".js")
     there = set(re.findall(r'\bid="([\w-]+)"', html)) | set(re.findall(r'\bid: "([\w-]+)"', scripts))

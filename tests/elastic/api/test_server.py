@@ -1,4 +1,4 @@
-"""The server itself: a socket, a thread, event streams."""
+"""The server: its socket, its thread, its event streams."""
 
 import http.client
 import json
@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 import pytest
 
 import elastic.api
-from elastic.api.errors import CannotListen, OpenToAll
-from elastic.api.routes.following import MOST_LISTENERS
+from elastic.api.errors import CannotListen, TokenRequired
+from elastic.api.routes.events import MAX_LISTENERS
 from elastic.api.server import Server
-from elastic.errors import NameTaken
+from elastic.errors import JobNameInUse
 from tests.elastic.api.paper_job import PaperJob
 
 
 @contextmanager
-def asking(server: Server, path: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
+def request(server: Server, path: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
     address = urlsplit(server.url)
     assert address.hostname is not None
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=10)
@@ -33,48 +33,48 @@ def asking(server: Server, path: str, **headers: str) -> Iterator[http.client.HT
 
 
 def events(answer: http.client.HTTPResponse, count: int) -> list[dict[str, str]]:
-    told: list[dict[str, str]] = [{}]
-    while len(told) <= count:
+    found: list[dict[str, str]] = [{}]
+    while len(found) <= count:
         line = answer.readline().decode().rstrip("\n")
         if line and not line.startswith(":"):
             name, _, value = line.partition(": ")
-            told[-1][name] = value
-        elif told[-1]:
-            told.append({})
-    return told[:-1]
+            found[-1][name] = value
+        elif found[-1]:
+            found.append({})
+    return found[:-1]
 
 
-def test_snapshots_come_about_twice_a_second() -> None:
-    with elastic.api.serve(PaperJob()) as server, asking(server, "jobs/words/events") as answer:
+def test_snapshots_are_sent_about_twice_a_second() -> None:
+    with elastic.api.serve(PaperJob()) as server, request(server, "jobs/words/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         began = time.monotonic()
         history, *snapshots = events(answer, 5)
         assert 1.0 < time.monotonic() - began < 6.0
     assert history["event"] == "history"
     assert {event["event"] for event in snapshots} == {"snapshot"}
-    told = [json.loads(event["data"]) for event in snapshots]
-    assert [one["id"] for one in told] == [int(event["id"]) for event in snapshots]
-    assert [one["id"] for one in told] == list(range(told[0]["id"], told[0]["id"] + 4))
+    sent = [json.loads(event["data"]) for event in snapshots]
+    assert [one["id"] for one in sent] == [int(event["id"]) for event in snapshots]
+    assert [one["id"] for one in sent] == list(range(sent[0]["id"], sent[0]["id"] + 4))
 
 
-def test_who_comes_back_hears_what_was_missed() -> None:
+def test_a_client_that_reconnects_gets_the_responses_it_missed() -> None:
     with elastic.api.serve([PaperJob()]) as server:
-        with asking(server, "jobs/words/events") as answer:
+        with request(server, "jobs/words/events") as answer:
             events(answer, 4)
-        with asking(server, "jobs/words/events", **{"Last-Event-ID": "2"}) as answer:
+        with request(server, "jobs/words/events", **{"Last-Event-ID": "2"}) as answer:
             missed = json.loads(events(answer, 1)[0]["data"])["responses"]
-        with asking(server, "jobs/words/events", **{"Last-Event-ID": "nonsense"}) as answer:
+        with request(server, "jobs/words/events", **{"Last-Event-ID": "nonsense"}) as answer:
             everything = json.loads(events(answer, 1)[0]["data"])["responses"]
     assert missed[0]["id"] == 3
     assert everything[0]["id"] == 1
 
 
-def test_listeners_are_bounded_and_leave_room_when_they_go() -> None:
+def test_listeners_are_limited_and_free_their_place_when_they_disconnect() -> None:
     with elastic.api.serve(PaperJob()) as server:
-        streams = [asking(server, "jobs/words/events") for _ in range(MOST_LISTENERS)]
+        streams = [request(server, "jobs/words/events") for _ in range(MAX_LISTENERS)]
         for stream in streams:
             assert stream.__enter__().status == 200
-        with asking(server, "jobs/words/events") as refused:
+        with request(server, "jobs/words/events") as refused:
             assert refused.status == 503
             assert json.loads(refused.read())["type"] == "urn:elastic:TooManyListeners"
         for stream in streams:
@@ -82,24 +82,24 @@ def test_listeners_are_bounded_and_leave_room_when_they_go() -> None:
         ends = time.monotonic() + 10
         while server._app.state.listeners.count and time.monotonic() < ends:
             time.sleep(0.05)
-        with asking(server, "jobs/words/events") as answer:
+        with request(server, "jobs/words/events") as answer:
             assert answer.status == 200
 
 
-def test_a_server_that_stops_ends_its_streams_at_once() -> None:
+def test_a_server_that_stops_closes_its_streams_at_once() -> None:
     server = elastic.api.serve(PaperJob())
-    with asking(server, "jobs/words/events") as answer:
+    with request(server, "jobs/words/events") as answer:
         events(answer, 1)
         began = time.monotonic()
         server.stop()
         assert time.monotonic() - began < 4
         while answer.readline():
             pass
-    with pytest.raises(ConnectionError), asking(server, "health"):
+    with pytest.raises(ConnectionError), request(server, "health"):
         pass
 
 
-def test_the_port_is_free_again_and_a_taken_one_is_refused() -> None:
+def test_a_port_in_use_is_refused_and_can_be_bound_after_a_stop() -> None:
     with elastic.api.serve(PaperJob()) as server:
         port = urlsplit(server.url).port
         assert port is not None
@@ -112,28 +112,28 @@ def test_the_port_is_free_again_and_a_taken_one_is_refused() -> None:
             elastic.api.serve(PaperJob(), port=bad)
 
 
-def test_nothing_is_opened_to_the_network_without_a_token() -> None:
-    with pytest.raises(OpenToAll):
+def test_a_server_beyond_loopback_needs_a_token() -> None:
+    with pytest.raises(TokenRequired):
         elastic.api.serve(PaperJob(), host="0.0.0.0")  # noqa: S104
 
 
-def test_jobs_of_one_server_have_names_of_their_own() -> None:
-    with pytest.raises(NameTaken):
+def test_jobs_of_one_server_have_different_names() -> None:
+    with pytest.raises(JobNameInUse):
         elastic.api.serve([PaperJob(), PaperJob()])
 
 
-def test_a_server_does_not_show_its_token() -> None:
+def test_the_repr_of_a_server_does_not_contain_its_token() -> None:
     with elastic.api.serve(PaperJob()) as server:
         assert server.token not in f"{server!r} {vars(server)}"
 
 
-def test_the_url_of_an_ipv6_address_is_one() -> None:
+def test_a_server_on_an_ipv6_address_has_a_valid_url() -> None:
     if not socket.has_ipv6:
-        pytest.skip("no IPv6 here")
+        pytest.skip("this machine has no IPv6")
     try:
         server = elastic.api.serve(PaperJob(), host="::1")
     except CannotListen:
-        pytest.skip("no IPv6 loopback here")
-    with server, asking(server, "health") as answer:
+        pytest.skip("this machine has no IPv6 loopback")
+    with server, request(server, "health") as answer:
         assert server.url.startswith("http://[::1]:")
         assert answer.status == 200

@@ -1,4 +1,4 @@
-"""A job of paper behind a real server, announced where the commands look."""
+"""A fake job behind a real server that the commands can discover."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elastic.api import serve
-from elastic.cli.connection import Connection, announced
+from elastic.cli.connection import Connection, announce
 from tests.elastic.api.paper_job import PaperJob
 
 
@@ -24,5 +24,5 @@ def job() -> PaperJob:
 
 @pytest.fixture
 def served(job: PaperJob) -> Iterator[Connection]:
-    with serve(job) as server, announced(Connection(server.url, job.name, server.token)):
+    with serve(job) as server, announce(Connection(server.url, job.name, server.token)):
         yield Connection(server.url, job.name, server.token)

@@ -1,4 +1,4 @@
-"""`elastic run` around a job of paper: what it says, and to whom."""
+"""`elastic run` with a fake job: its output, and how it ends."""
 
 import json
 import signal
@@ -15,13 +15,13 @@ from elastic.cli import run
 from elastic.errors import ElasticError
 from tests.elastic.api.paper_job import PaperJob
 
-TOKEN = "a-token-that-nobody-else-may-see"  # noqa: S105
+TOKEN = "a-confidential-token"  # noqa: S105
 
 
-class Running(PaperJob):
-    """Lives until somebody interrupts it, or as long as `life` says."""
+class FakeRunningJob(PaperJob):
+    """A job that ends at once, or with the exception `end`."""
 
-    life: BaseException | None = None
+    end: BaseException | None = None
     stopped = False
 
     def __enter__(self) -> Self:
@@ -31,22 +31,22 @@ class Running(PaperJob):
         self.stopped = True
 
     def await_termination(self, _: float) -> bool:
-        if self.life is not None:
-            raise self.life
+        if self.end is not None:
+            raise self.end
         return True
 
     def process_all_available(self) -> None: ...
 
 
 @pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch) -> Running:
-    running = Running()
-    monkeypatch.setattr(run, "_job", lambda *_, **__: running)
+def job(monkeypatch: pytest.MonkeyPatch) -> FakeRunningJob:
+    running = FakeRunningJob()
+    monkeypatch.setattr(run, "_start_job", lambda *_, **__: running)
     return running
 
 
-def typed(*more: str) -> Result:
-    words = ["--name", "words", "--store", "memory:", "--key", "word", "--api-token", TOKEN, *more]
+def invoke(*options: str) -> Result:
+    words = ["--name", "words", "--store", "memory:", "--key", "word", "--api-token", TOKEN, *options]
     return CliRunner().invoke(main, ["run", "elastic.operators:CountByKey", *words])
 
 
@@ -57,13 +57,13 @@ def events(done: Result) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("life", "more", "event"), [(KeyboardInterrupt(), [], "stopped"), (None, [], "ended"), (None, ["--once"], "done")]
+    ("end", "options", "event"), [(KeyboardInterrupt(), [], "stopped"), (None, [], "ended"), (None, ["--once"], "done")]
 )
-def test_json_is_a_line_when_it_runs_and_one_when_it_ended(
-    job: Running, life: BaseException | None, more: list[str], event: str
+def test_json_is_one_line_when_the_job_is_running_and_one_when_it_has_ended(
+    job: FakeRunningJob, end: BaseException | None, options: list[str], event: str
 ) -> None:
-    job.life = life
-    began, ended = events(typed("--json", *more))
+    job.end = end
+    began, ended = events(invoke("--json", *options))
 
     assert began["event"] == "running"
     assert began["url"].startswith("http://127.0.0.1:")
@@ -71,33 +71,33 @@ def test_json_is_a_line_when_it_runs_and_one_when_it_ended(
     assert job.stopped
 
 
-def test_people_are_told_in_sentences(job: Running) -> None:
-    job.life = KeyboardInterrupt()
-    first, last = typed().stdout.splitlines()
-    assert first.startswith("words runs. Page and API: http://127.0.0.1:")
-    assert last == "words was stopped; run it again, and it goes on from here."
+def test_without_json_the_output_is_sentences(job: FakeRunningJob) -> None:
+    job.end = KeyboardInterrupt()
+    first, last = invoke().stdout.splitlines()
+    assert first.startswith("words is running. Page and API: http://127.0.0.1:")
+    assert last == "words was stopped. Run the same command again to resume it."
 
 
-def test_a_job_that_fails_is_exit_code_1_and_a_sentence(job: Running, tmp_path: Path) -> None:
-    job.life = ElasticError("it failed. Mend it.")
-    done = typed()
+def test_a_failed_job_leads_to_exit_code_1_and_one_sentence(job: FakeRunningJob, tmp_path: Path) -> None:
+    job.end = ElasticError("it failed. Fix it.")
+    done = invoke()
     assert done.exit_code == 1
-    assert "Error: it failed. Mend it." in done.stderr
+    assert "Error: it failed. Fix it." in done.stderr
     assert job.stopped
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_signals_are_as_they_were_when_it_is_over(job: Running) -> None:
+def test_signal_handlers_are_restored_at_the_end(job: FakeRunningJob) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    job.life = KeyboardInterrupt()
-    typed()
+    job.end = KeyboardInterrupt()
+    invoke()
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_operators_come_from_a_class_a_value_or_a_function_that_may_give_several(
+def test_operators_come_from_a_class_a_value_or_a_function_that_may_return_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "made_here.py").write_text(
+    (tmp_path / "local_module.py").write_text(
         "from elastic.operators import CountByKey, Stage\n"
         "ready = CountByKey()\n"
         "def pipeline(times=2):\n"
@@ -109,8 +109,12 @@ def test_operators_come_from_a_class_a_value_or_a_function_that_may_give_several
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
-    assert [len(run.made(f"made_here:{name}")) for name in ("CountByKey", "ready", "pipeline")] == [1, 1, 2]
-    wrong = {"needs": "gives an operator by itself", "nothing": "no operator", "absent": "Check the name"}
+    assert [len(run.load_operators(f"local_module:{name}")) for name in ("CountByKey", "ready", "pipeline")] == [
+        1,
+        1,
+        2,
+    ]
+    wrong = {"needs": "without arguments", "nothing": "not an operator", "absent": "Check the name"}
     for name, why in wrong.items():
         with pytest.raises(click.BadParameter, match=why):
-            run.made(f"made_here:{name}")
+            run.load_operators(f"local_module:{name}")

@@ -13,27 +13,27 @@ from elastic.__main__ import main
 from elastic.cli.run_arguments import source_options, spark_conf
 from elastic.errors import ExposedSecret, MissingSecret
 from elastic.secret import read_secret_file
-from tests.elastic.cli.test_run import Running
+from tests.elastic.cli.test_run import FakeRunningJob
 
-SECRET = "a secret that nobody may see"  # noqa: S105
+SECRET = "a confidential secret"  # noqa: S105
 
 
 class RecordedReader:
-    """Stands for Spark: keeps what it is asked for."""
+    """A fake of Spark that records its calls."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self.asked = asked
+    def __init__(self, calls: dict[str, Any]) -> None:
+        self.calls = calls
         self.sparkContext = self
         self.readStream = self
 
     def setLogLevel(self, _: str) -> None: ...  # noqa: N802 - Spark's name
 
     def format(self, source: str) -> "RecordedReader":
-        self.asked["source"] = source
+        self.calls["source"] = source
         return self
 
     def options(self, **options: str) -> "RecordedReader":
-        self.asked["options"] = options
+        self.calls["options"] = options
         return self
 
     def load(self, path: str | None) -> str:
@@ -41,64 +41,64 @@ class RecordedReader:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What reached Spark and `elastic.run`."""
-    recorded: dict[str, Any] = {}
-    sessions = ModuleType("elastic.runtime.session")
+def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the arguments that reach Spark and `elastic.run`."""
+    calls: dict[str, Any] = {}
+    sessions = ModuleType("elastic.spark.session")
 
     def session(_: Any, conf: dict[str, str]) -> RecordedReader:
-        recorded["conf"] = conf
-        return RecordedReader(recorded)
+        calls["conf"] = conf
+        return RecordedReader(calls)
 
     sessions.local_session = sessions.cluster_session = session  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "elastic.runtime.session", sessions)
+    monkeypatch.setitem(sys.modules, "elastic.spark.session", sessions)
 
-    def run(frame: str, **arguments: Any) -> Running:
-        recorded.update(arguments, frame=frame)
-        return Running()
+    def run(frame: str, **arguments: Any) -> FakeRunningJob:
+        calls.update(arguments, frame=frame)
+        return FakeRunningJob()
 
     monkeypatch.setattr(elastic, "run", run)
-    return recorded
+    return calls
 
 
-def typed(*more: str, store: str = "file:///tmp/words") -> Result:
-    words = ["--name", "words", "--store", store, "--key", "word", *more]
+def invoke(*options: str, store: str = "file:///tmp/words") -> Result:
+    words = ["--name", "words", "--store", store, "--key", "word", *options]
     return CliRunner().invoke(main, ["run", "elastic.operators:CountByKey", *words])
 
 
-def test_a_job_in_s3_keeps_its_offsets_where_checkpoint_says(asked: dict[str, Any]) -> None:
-    done = typed("--checkpoint", "s3a://bucket/offsets", "--master", "spark://master:7077", store="s3://bucket/prefix")
+def test_a_job_in_s3_keeps_its_checkpoint_in_the_given_folder(recorded: dict[str, Any]) -> None:
+    done = invoke("--checkpoint", "s3a://bucket/offsets", "--master", "spark://master:7077", store="s3://bucket/prefix")
     assert done.exit_code == 0, done.output
-    assert (asked["store"], asked["checkpoint"]) == ("s3://bucket/prefix", "s3a://bucket/offsets")
+    assert (recorded["store"], recorded["checkpoint"]) == ("s3://bucket/prefix", "s3a://bucket/offsets")
 
 
-def test_a_job_in_s3_without_a_checkpoint_is_refused_before_spark_starts(asked: dict[str, Any]) -> None:
-    done = typed(store="s3://bucket/prefix")
+def test_a_job_in_s3_without_a_checkpoint_is_refused_before_spark_starts(recorded: dict[str, Any]) -> None:
+    done = invoke(store="s3://bucket/prefix")
     assert done.exit_code == 2
     assert "Name a folder with --checkpoint" in done.stderr
-    assert asked == {}
+    assert recorded == {}
 
 
-def test_spark_gets_its_configuration_and_packages(asked: dict[str, Any]) -> None:
+def test_spark_gets_its_configuration_and_packages(recorded: dict[str, Any]) -> None:
     packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
     conf = ("--conf", "spark.elastic.heartbeat_seconds=1", "--conf", "spark.executor.memory=2g")
-    done = typed(*conf, "--packages", packages)
+    done = invoke(*conf, "--packages", packages)
     assert done.exit_code == 0, done.output
-    assert asked["conf"] == {
+    assert recorded["conf"] == {
         "spark.elastic.heartbeat_seconds": "1",
         "spark.executor.memory": "2g",
         "spark.jars.packages": packages,
     }
 
 
-def test_event_time_and_watermark_reach_the_job(asked: dict[str, Any]) -> None:
-    assert typed("--event-time", "at", "--watermark", "10 seconds").exit_code == 0
-    assert (asked["event_time"], asked["watermark_delay"]) == ("at", "10 seconds")
+def test_event_time_and_watermark_reach_the_job(recorded: dict[str, Any]) -> None:
+    assert invoke("--event-time", "at", "--watermark", "10 seconds").exit_code == 0
+    assert (recorded["event_time"], recorded["watermark_delay"]) == ("at", "10 seconds")
 
 
-def test_what_is_not_given_is_left_to_the_job(asked: dict[str, Any]) -> None:
-    assert typed().exit_code == 0
-    assert not {"event_time", "watermark_delay", "checkpoint", "secret"} & set(asked)
+def test_options_that_are_not_given_are_not_passed_on(recorded: dict[str, Any]) -> None:
+    assert invoke().exit_code == 0
+    assert not {"event_time", "watermark_delay", "checkpoint", "secret"} & set(recorded)
 
 
 @pytest.mark.parametrize(
@@ -113,44 +113,44 @@ def test_what_is_not_given_is_left_to_the_job(asked: dict[str, Any]) -> None:
     ],
 )
 def test_a_secret_on_the_command_line_is_refused_and_not_repeated(
-    asked: dict[str, Any], option: str, name: str, advice: str
+    recorded: dict[str, Any], option: str, name: str, advice: str
 ) -> None:
-    done = typed(option, f"{name}={SECRET}")
+    done = invoke(option, f"{name}={SECRET}")
     assert done.exit_code == 1
     assert advice in done.stderr
     assert SECRET not in done.output
-    assert asked == {}
+    assert recorded == {}
 
 
 @pytest.mark.parametrize(
     "name",
     ["spark.hadoop.fs.s3a.aws.credentials.provider", "spark.authenticate.secret.file", "spark.sql.tokenizer.size"],
 )
-def test_names_around_secrets_are_no_secrets(name: str) -> None:
+def test_names_that_only_refer_to_secrets_are_allowed(name: str) -> None:
     assert spark_conf(((name, "value"),), None) == {name: "value"}
 
 
-def test_an_option_of_the_source_may_be_in_a_file(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_an_option_of_the_source_may_be_in_a_file(recorded: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "jaas").write_text(f"{SECRET}\n")
-    done = typed("--source", "kafka", "--option", f"kafka.sasl.jaas.config=@{tmp_path / 'jaas'}")
+    done = invoke("--source", "kafka", "--option", f"kafka.sasl.jaas.config=@{tmp_path / 'jaas'}")
     assert done.exit_code == 0, done.output
-    assert asked["options"] == {"kafka.sasl.jaas.config": SECRET}
-    missing = typed("--option", f"kafka.sasl.jaas.config=@{tmp_path / 'absent'}")
+    assert recorded["options"] == {"kafka.sasl.jaas.config": SECRET}
+    missing = invoke("--option", f"kafka.sasl.jaas.config=@{tmp_path / 'absent'}")
     assert missing.exit_code == 2
     assert "No such file" in missing.stderr
 
 
-def test_the_secret_may_be_in_a_file_that_only_its_user_can_read(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_the_secret_may_be_in_a_file_that_only_its_user_can_read(recorded: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
     file.chmod(0o644)
-    refused = typed("--secret-file", str(file))
+    refused = invoke("--secret-file", str(file))
     assert refused.exit_code == 1
-    assert "others may read it" in refused.stderr
-    assert asked == {}
+    assert "other users may read it" in refused.stderr
+    assert recorded == {}
     file.chmod(0o600)
-    assert typed("--secret-file", str(file)).exit_code == 0
-    assert asked["secret"] == SECRET
+    assert invoke("--secret-file", str(file)).exit_code == 0
+    assert recorded["secret"] == SECRET
     with pytest.raises(MissingSecret, match="No such file"):
         read_secret_file(tmp_path / "absent")
 

@@ -10,25 +10,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import storage
-from elastic.control import MODES, Journal, Migration, Monitor, NodeCounters, Scaler, ScaleRequest, TaskCounters, Vitals
-from elastic.errors import InvalidRequest, MigrationFailed, MigrationRunning, NoRoom, TooFewSlots
+from elastic.control import (
+    MODES,
+    JobJournal,
+    Migration,
+    Monitor,
+    NodeCounters,
+    Scaler,
+    ScaleRequest,
+    TaskCounters,
+    Vitals,
+)
+from elastic.core.events import MigrationRequested
+from elastic.errors import InvalidRequest, MigrationFailed, MigrationInProgress, TooFewSlots
 from migration import Assignment, Workload
 from migration.errors import Infeasible
-from migration.live import MigrationRun
-from migration.live.messages import Command
+from storage.journal import MigrationEnded
 from tests.elastic.paper_nodes import PaperNodes
 
 TASKS = 8
 
 
 class PaperCluster(PaperNodes):
-    """Carries everything out at once; `hold` makes it wait before the first move."""
+    """Carries everything out as soon as `go` is set."""
 
     def __init__(self, room_for: int = 10) -> None:
         super().__init__(TASKS, 2, room_for)
         self.suspensions = 0
-        self.stops = 0
-        self.transfers: list[str] = []
 
     def counters(self) -> dict[int, TaskCounters]:
         return {task: TaskCounters(10, 1.0, 100) for task in range(TASKS)}
@@ -36,45 +44,25 @@ class PaperCluster(PaperNodes):
     def vitals(self) -> Vitals:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
-    def begin(self, run: MigrationRun, transfer: str) -> None:
+    def begin(self, request: MigrationRequested) -> None:
+        super().begin(request)
         self.go.wait(10)
-        self.run = run
-        self.transfers.append(transfer)
-        self._carry_out(run, run.go_on())
+        self.carry_out()
 
-    def _carry_out(self, run: MigrationRun, waiting: list[Command]) -> None:
-        direct_bytes = 1 if self.transfers[-1] == "direct" else 0
-        while waiting:
-            waiting += self.answered(run, waiting.pop(0), size=1, direct_bytes=direct_bytes)
-
-    def wait(self, run: MigrationRun, seconds: float) -> bool:
+    def wait(self, migration: str, seconds: float) -> bool:
+        if self.go.wait(min(seconds, 0.01)):
+            self.carry_out()
         threading.Event().wait(min(seconds, 0.01))
-        return run.is_over
-
-    def go_on(self) -> None:
-        self._carry_out(self.run, self.run.go_on())
+        return self.has_settled(migration)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
         self.suspensions += 1
         yield
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        self.stops += 1
-        before = self.current
-        self.nodes.clear()
-        try:
-            yield
-        except NoRoom:
-            self.current, self.room_for = before, len(before.nodes)
-            raise
-        finally:
-            self.start_nodes()
 
-
-def scaler_of(cluster: PaperCluster) -> tuple[Scaler, Journal]:
-    journal = Journal(storage.open("memory:"), "job")
+def scaler_of(cluster: PaperCluster) -> tuple[Scaler, JobJournal]:
+    journal = JobJournal(storage.open("memory:"), "job")
     return Scaler(cluster, Monitor(TASKS), journal), journal
 
 
@@ -221,7 +209,7 @@ def test_a_second_request_is_refused_or_waits_as_asked() -> None:
     scaler, _ = scaler_of(cluster)
     cluster.go.clear()
     first = scaler.scale(ScaleRequest(nodes=3))
-    with pytest.raises(MigrationRunning):
+    with pytest.raises(MigrationInProgress):
         scaler.scale(ScaleRequest(nodes=4))
     threading.Timer(0.05, cluster.go.set).start()
     second = scaler.scale(ScaleRequest(nodes=4), queue=True)
@@ -254,21 +242,39 @@ def test_a_migration_that_was_paused_goes_on_when_it_is_resumed_and_not_before()
 
 def test_a_pause_that_comes_while_a_migration_is_about_to_go_on_counts() -> None:
     cluster, migration = paused_migration()
-    going_on, paused_again = cluster.go_on, threading.Event()
-
-    def pause_and_go_on() -> None:
-        migration.pause()
-        paused_again.set()
-        going_on()
-
-    cluster.go_on = pause_and_go_on  # type: ignore[method-assign]
+    cluster.go.clear()
     migration.resume()
-    assert paused_again.wait(10)
-    cluster.go_on = going_on  # type: ignore[method-assign]
+    assert cluster.waiting  # the next mini-migration is about to start
+    migration.pause()
+    cluster.go.set()
     assert not migration.wait(0.3)
     assert migration.progress().tasks_done == 0
     migration.resume()
     assert migration.wait(10)
+
+
+class OvertakenCluster(PaperCluster):
+    """A request about the migration arrives before the begin of it does; nothing is carried out."""
+
+    def begin(self, request: MigrationRequested) -> None:
+        getattr(self.migrating, self.overtaking)()
+        PaperNodes.begin(self, request)
+
+    migrating: Migration
+    overtaking: str
+
+
+@pytest.mark.parametrize("overtaking", ["pause", "cancel", "resume"])
+def test_a_request_that_overtakes_the_begin_of_its_migration_is_not_lost(overtaking: str) -> None:
+    cluster = OvertakenCluster()
+    made = ScaleRequest(nodes=4).plan(cluster.current, Workload.uniform(TASKS))
+    migration = cluster.migrating = Migration(made, [made.moves], cluster)
+    cluster.overtaking = overtaking
+    if overtaking == "resume":
+        migration.pause()
+    migration.begin()
+    view = migration.view()
+    assert (view.is_paused, view.is_cancelled) == (overtaking == "pause", overtaking == "cancel")
 
 
 def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
@@ -287,15 +293,15 @@ def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:
     impossible = [ScaleRequest(nodes=5), ScaleRequest(remove=("node-7",)), ScaleRequest(remove=("node-1", "node-2"))]
     for request in impossible:
         with pytest.raises(InvalidRequest):
-            request.planned(current, workload)
+            request.plan(current, workload)
 
 
 @given(records=st.integers(0, 12), limit=st.integers(1, 5))
 def test_pages_of_a_journal_have_every_record_once_newest_first(records: int, limit: int) -> None:
     store = storage.open("memory:")
-    journal = Journal(store, "job")
+    journal = JobJournal(store, "job")
     for place in range(records):
-        journal.append("note", place=place)
+        journal.append(MigrationEnded(outcome="done", nodes_before=1, nodes_after=place))
     seen, before = list[dict[str, Any]](), None
     while True:
         page = journal.page(limit, before)
@@ -305,7 +311,7 @@ def test_pages_of_a_journal_have_every_record_once_newest_first(records: int, li
         before = page.before
         if before is None:
             break
-    assert [(record["number"], record["place"]) for record in seen] == [(n, n - 1) for n in range(records, 0, -1)]
+    assert [(record["number"], record["nodes_after"]) for record in seen] == [(n, n - 1) for n in range(records, 0, -1)]
 
 
 @given(st.lists(st.lists(st.floats(10, 100), min_size=1, max_size=5), min_size=1, max_size=5))
@@ -330,24 +336,29 @@ def test_work_before_the_window_does_not_count() -> None:
 
 def test_two_controllers_never_overwrite_each_others_records() -> None:
     store = storage.open("memory:")
-    first, second = Journal(store, "job"), Journal(store, "job")
-    numbers = [journal.append("note", number=number) for number, journal in enumerate([first, second, first, second])]
+    first, second = JobJournal(store, "job"), JobJournal(store, "job")
+    turns = [first, second, first, second]
+    records = [MigrationEnded(outcome="done", nodes_before=1, nodes_after=number) for number in range(len(turns))]
+    numbers = [journal.append(record) for journal, record in zip(turns, records, strict=True)]
     assert numbers == [1, 2, 3, 4]
-    assert [record["number"] for record in first.read()] == [0, 1, 2, 3]
+    assert [MigrationEnded.from_json(record) for record in first.read()] == records
 
 
 def test_a_paused_migration_has_no_time_left_and_its_pause_does_not_slow_the_estimate() -> None:
-    current = Assignment.even(TASKS, 2)
-    made = ScaleRequest(nodes=4).planned(current, Workload.uniform(TASKS))
-    run = MigrationRun(made.current, made.target, [[move] for move in made.moves])
-    migration, cluster = Migration(made, run, "progressive"), PaperCluster()
-    cluster.run = run
-    cluster.transfers.append("store")
+    cluster = PaperCluster()
+    made = ScaleRequest(nodes=4).plan(cluster.current, Workload.uniform(TASKS))
+    migration = Migration(made, [[move] for move in made.moves], cluster)
+    cluster.add_nodes(made.joining)
     migration.phase = "moving"
-    commands = run.go_on()
-    migration.pause()  # after the first move
-    cluster._carry_out(run, commands)
-    assert run.progress().tasks_done == 1
+    cluster.go.clear()
+    beginning = threading.Thread(target=migration.begin)
+    beginning.start()
+    while not migration.progress().tasks_done:
+        cluster.carry_out(1)
+    migration.pause()
+    cluster.go.set()
+    beginning.join(10)
+    assert migration.progress().tasks_done == 1
     before = migration.progress().seconds_left
     migration.phase = "paused"
     assert migration.progress().seconds_left is None

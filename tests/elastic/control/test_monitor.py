@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastic.control import Load, Monitor, NodeCounters, Repeating, TaskCounters, Vitals
+from elastic.control import Load, Monitor, NodeCounters, PeriodicThread, TaskCounters, Vitals
 from elastic.control.load import Sample
 from tests.elastic.control.test_control import PaperCluster
 
@@ -31,7 +31,7 @@ def test_utilisation_is_the_share_of_the_time_in_which_a_node_worked() -> None:
     assert load.utilisation == {"a": 0.5, "b": 0.0}
     assert load.mean_utilisation == 0.25
     assert load.seconds == 10.0
-    assert load.waiting_steps == {"a": 1, "b": 1}
+    assert load.pending_steps == {"a": 1, "b": 1}
 
 
 def test_a_node_that_came_back_is_measured_from_its_return() -> None:
@@ -50,14 +50,14 @@ def test_only_the_stretch_that_is_asked_for_counts() -> None:
     seconds = [0.0, 1.0, 2.0, 2.0, 2.0]
     monitor = monitored(*((float(at), vitals(ahead=at, a=("a.1", busy))) for at, busy in enumerate(seconds)))
     assert monitor.load(2.0).utilisation == {"a": 0.0}
-    assert monitor.load(2.0).batches_ahead == 3.0
+    assert monitor.load(2.0).pending_batches == 3.0
     assert monitor.load(4.0).utilisation == {"a": 0.5}
 
 
 @given(st.floats(-0.5, 0.5), st.integers(2, 30))
 def test_growth_is_the_slope_of_the_queue(slope: float, count: int) -> None:
     samples = [Sample(float(at), Vitals({}, 50 + slope * at, 100)) for at in range(count)]  # type: ignore[arg-type]
-    assert Load.over(samples).queue_growth == pytest.approx(slope, abs=1e-9)
+    assert Load.from_samples(samples).queue_growth == pytest.approx(slope, abs=1e-9)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, 20)), min_size=2, max_size=20))
@@ -100,7 +100,7 @@ def test_threads_that_look_at_once_count_nothing_twice() -> None:
 
     def look() -> None:
         for _ in range(200):
-            monitor.look(cluster)
+            monitor.poll(cluster)
 
     threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:
@@ -120,7 +120,7 @@ def test_what_repeats_goes_on_after_a_failure_and_ends_when_it_is_stopped() -> N
             enough.set()
         raise OSError("the store is away")
 
-    repeating = Repeating("test", 0.001, do)
+    repeating = PeriodicThread("test", 0.001, do)
     repeating.start()
     assert enough.wait(10)
     repeating.stop()
@@ -137,7 +137,7 @@ def test_what_repeats_can_stop_itself_and_be_stopped_before_it_started() -> None
         repeating.stop()
         stopped.set()
 
-    repeating = Repeating("test", 0.001, do)
+    repeating = PeriodicThread("test", 0.001, do)
     repeating.start()
     assert stopped.wait(10)
-    Repeating("never", 1.0, do).stop()
+    PeriodicThread("never", 1.0, do).stop()

@@ -1,4 +1,4 @@
-"""Policies as pure functions: bounded, monotone, settled on a constant load; arguments that cannot be right."""
+"""Policies as pure functions: bounded, monotone, stable under a constant load; invalid arguments."""
 
 from itertools import pairwise
 from typing import Any
@@ -7,106 +7,108 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from elastic.control import POLICIES, Autoscaling, Decision, Load, Observation
+from elastic.control import POLICIES, AutoscalerSettings, Decision, Load, Observation
 from elastic.control.autoscale import Utilisation
 from elastic.errors import InvalidAutoscaling, InvalidRequest, UnknownPolicy
 
-ALLOWED = 4
-shares = st.floats(0.0, 1.0)
-marks = st.lists(st.integers(1, 100), min_size=3, max_size=3, unique=True).map(
-    lambda three: dict(zip(("low", "aim", "high"), (mark / 100 for mark in sorted(three)), strict=True))
+MAX_PENDING = 4
+fractions = st.floats(0.0, 1.0)
+thresholds = st.lists(st.integers(1, 100), min_size=3, max_size=3, unique=True).map(
+    lambda three: dict(zip(("low", "aim", "high"), (percent / 100 for percent in sorted(three)), strict=True))
 )
 
 
-def seen(nodes: int, busy: float, ahead: float = 0.0, growth: float = 0.0) -> Observation:
+def observe(nodes: int, busy: float, pending: float = 0.0, growth: float = 0.0) -> Observation:
     utilisation = {f"node-{number}": busy for number in range(nodes)}
-    return Observation(0.0, nodes, Load(30.0, utilisation, {}, ahead, ALLOWED, growth))
+    return Observation(0.0, nodes, Load(30.0, utilisation, {}, pending, MAX_PENDING, growth))
 
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(
     nodes=st.integers(1, 64),
-    busy=shares,
-    ahead=st.floats(0, ALLOWED),
+    busy=fractions,
+    pending=st.floats(0, MAX_PENDING),
     growth=st.floats(-1, 1),
     bounds=st.tuples(st.integers(1, 64), st.integers(1, 64)).map(sorted),
 )
 def test_a_target_is_never_outside_the_floor_and_the_ceiling(
-    name: str, nodes: int, busy: float, ahead: float, growth: float, bounds: list[int]
+    name: str, nodes: int, busy: float, pending: float, growth: float, bounds: list[int]
 ) -> None:
     floor, ceiling = bounds
-    wish = Autoscaling.of(64, policy=name, floor=floor, ceiling=ceiling).wish(seen(nodes, busy, ahead, growth))
-    assert floor <= wish.target <= ceiling
-    assert wish.reason
+    decision = AutoscalerSettings.from_arguments(64, policy=name, floor=floor, ceiling=ceiling).decide(
+        observe(nodes, busy, pending, growth)
+    )
+    assert floor <= decision.target <= ceiling
+    assert decision.reason
 
 
-@given(st.integers(1, 64), shares, shares, st.floats(0, ALLOWED), st.floats(-1, 1), marks)
-def test_more_load_never_means_fewer_nodes(
-    nodes: int, one: float, other: float, ahead: float, growth: float, options: dict[str, float]
+@given(st.integers(1, 64), fractions, fractions, st.floats(0, MAX_PENDING), st.floats(-1, 1), thresholds)
+def test_more_load_never_leads_to_fewer_nodes(
+    nodes: int, one: float, other: float, pending: float, growth: float, options: dict[str, float]
 ) -> None:
     less, more = sorted((one, other))
     policy = Utilisation(**options)
-    fewer = policy.decide(seen(nodes, less, ahead, growth)).target
-    assert fewer <= policy.decide(seen(nodes, more, ahead, growth)).target
-    assert policy.decide(seen(nodes, less)).target <= fewer
+    fewer = policy.decide(observe(nodes, less, pending, growth)).target
+    assert fewer <= policy.decide(observe(nodes, more, pending, growth)).target
+    assert policy.decide(observe(nodes, less)).target <= fewer
 
 
-@given(st.floats(0.0, 40.0), st.integers(1, 64), st.integers(0, 64), marks)
-def test_a_constant_load_is_settled_for_good(
+@given(st.floats(0.0, 40.0), st.integers(1, 64), st.integers(0, 64), thresholds)
+def test_a_constant_load_leads_to_a_stable_node_count(
     demand: float, start: int, queue_below: int, options: dict[str, float]
 ) -> None:
-    """`demand` nodes' worth of work, and a queue while there are fewer than `queue_below` nodes, or too few for it."""
-    asked, nodes = Autoscaling.of(64, ceiling=64, policy=Utilisation(**options)), start
+    """The load is the work of `demand` nodes, with a queue below `queue_below` nodes and below `demand` nodes."""
+    settings, nodes = AutoscalerSettings.from_arguments(64, ceiling=64, policy=Utilisation(**options)), start
     counts = [nodes]
     for _ in range(200):
         queue = nodes < max(queue_below, demand)
-        nodes = asked.wish(seen(nodes, min(1.0, demand / nodes), ALLOWED if queue else 0.0)).target
+        nodes = settings.decide(observe(nodes, min(1.0, demand / nodes), MAX_PENDING if queue else 0.0)).target
         counts.append(nodes)
     assert counts[-1] == counts[-2]
     settled = counts[: counts.index(counts[-1]) + 1]
     assert len(set(settled)) == len(settled), f"flapped: {counts}"
-    turns = [(after > before) for before, after in pairwise(settled)]
-    assert turns == sorted(turns), f"nodes left after some had joined: {counts}"
+    increases = [(after > before) for before, after in pairwise(settled)]
+    assert increases == sorted(increases), f"nodes were removed after some were added: {counts}"
 
 
-@given(st.floats(0.0, 40.0), st.integers(1, 64), marks)
-def test_a_load_without_a_queue_that_is_not_saturated_is_answered_once(
+@given(st.floats(0.0, 40.0), st.integers(1, 64), thresholds)
+def test_one_decision_answers_a_load_without_queue_or_saturation(
     demand: float, nodes: int, options: dict[str, float]
 ) -> None:
     assume(demand < nodes)
     policy = Utilisation(**options)
-    target = policy.decide(seen(nodes, demand / nodes)).target
+    target = policy.decide(observe(nodes, demand / nodes)).target
     assume(demand < target)
-    assert policy.decide(seen(target, demand / target)).target == target
+    assert policy.decide(observe(target, demand / target)).target == target
 
 
-def test_between_the_marks_a_job_is_left_alone() -> None:
-    assert [Utilisation().decide(seen(4, busy)).target for busy in (0.31, 0.5, 0.79)] == [4, 4, 4]
+def test_between_the_thresholds_the_node_count_stays() -> None:
+    assert [Utilisation().decide(observe(4, busy)).target for busy in (0.31, 0.5, 0.79)] == [4, 4, 4]
 
 
-def test_beyond_the_marks_the_aim_is_met() -> None:
-    assert Utilisation().decide(seen(4, 0.9)).target == 6
-    assert Utilisation().decide(seen(2, 1.0)).target == 4
-    assert Utilisation().decide(seen(8, 0.15)).target == 2
-    assert Utilisation().decide(seen(8, 0.0)).target == 1
+def test_beyond_the_thresholds_the_target_utilisation_is_met() -> None:
+    assert Utilisation().decide(observe(4, 0.9)).target == 6
+    assert Utilisation().decide(observe(2, 1.0)).target == 4
+    assert Utilisation().decide(observe(8, 0.15)).target == 2
+    assert Utilisation().decide(observe(8, 0.0)).target == 1
 
 
-@pytest.mark.parametrize(("ahead", "growth"), [(3.5, 0.0), (1.5, 0.2)])
-def test_a_queue_that_is_full_or_soon_will_be_adds_a_node(ahead: float, growth: float) -> None:
-    decision = Utilisation().decide(seen(2, 0.7, ahead, growth))
+@pytest.mark.parametrize(("pending", "growth"), [(3.5, 0.0), (1.5, 0.2)])
+def test_a_queue_that_is_full_or_will_be_soon_adds_a_node(pending: float, growth: float) -> None:
+    decision = Utilisation().decide(observe(2, 0.7, pending, growth))
     assert decision.target == 3
-    assert "wait" in decision.reason
+    assert "pending" in decision.reason
 
 
-def test_a_queue_before_idle_nodes_adds_none_and_keeps_those_there_are() -> None:
-    decision = Utilisation().decide(seen(4, 0.1, ahead=4.0))
+def test_a_queue_in_front_of_idle_nodes_changes_nothing() -> None:
+    decision = Utilisation().decide(observe(4, 0.1, pending=4.0))
     assert decision.target == 4
-    assert "more would not help" in decision.reason
+    assert "more nodes would not help" in decision.reason
 
 
-def test_a_reason_has_the_numbers_and_the_bound_that_was_met() -> None:
-    wish = Autoscaling.of(64, ceiling=3).wish(seen(2, 0.95))
-    assert wish == Decision(3, "nodes are busy 95% of the time, above the high mark 80%; the ceiling is 3")
+def test_a_reason_has_the_numbers_and_the_bound_that_applied() -> None:
+    decision = AutoscalerSettings.from_arguments(64, ceiling=3).decide(observe(2, 0.95))
+    assert decision == Decision(3, "utilisation 95% is above the high threshold 80%; the ceiling is 3")
 
 
 @pytest.mark.parametrize(
@@ -134,26 +136,26 @@ def test_a_reason_has_the_numbers_and_the_bound_that_was_met() -> None:
         ({"policy": Utilisation(), "low": 0.1}, "low"),
     ],
 )
-def test_arguments_that_cannot_be_right_are_refused_by_name(wrong: dict[str, Any], name: str) -> None:
+def test_an_error_names_the_invalid_argument(wrong: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidAutoscaling) as refused:
-        Autoscaling.of(**{"tasks": 8, "ceiling": 4, **wrong})
+        AutoscalerSettings.from_arguments(**{"tasks": 8, "ceiling": 4, **wrong})
     assert refused.value.name == name
 
 
-def test_a_policy_that_is_not_there_is_refused_and_the_nearest_one_is_named() -> None:
+def test_an_unknown_policy_is_refused_with_the_closest_name() -> None:
     with pytest.raises(UnknownPolicy, match="Did you mean 'utilisation'"):
-        Autoscaling.of(8, ceiling=4, policy="utilization")
+        AutoscalerSettings.from_arguments(8, ceiling=4, policy="utilization")
     with pytest.raises(UnknownPolicy, match="decide"):
-        Autoscaling.of(8, ceiling=4, policy=7)  # type: ignore[arg-type]
+        AutoscalerSettings.from_arguments(8, ceiling=4, policy=7)  # type: ignore[arg-type]
 
 
-def test_a_way_to_move_that_cannot_be_right_is_refused_before_anything_starts() -> None:
+def test_invalid_scaling_arguments_are_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidRequest):
-        Autoscaling.of(8, ceiling=4, scaling={"mode": "fast"})
-    request = Autoscaling.of(8, ceiling=4, scaling={"mode": "live", "tau": 0.5}).request(3)
+        AutoscalerSettings.from_arguments(8, ceiling=4, scaling={"mode": "fast"})
+    request = AutoscalerSettings.from_arguments(8, ceiling=4, scaling={"mode": "live", "tau": 0.5}).request(3)
     assert (request.nodes, request.mode, request.tau, request.relax) == (3, "live", 0.5, True)
 
 
-def test_a_decision_for_half_a_node_is_refused() -> None:
+def test_a_decision_for_a_fraction_of_a_node_is_refused() -> None:
     with pytest.raises(InvalidAutoscaling):
-        Decision(1.5, "a half")  # type: ignore[arg-type]
+        Decision(1.5, "one and a half")  # type: ignore[arg-type]

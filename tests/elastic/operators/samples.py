@@ -1,4 +1,4 @@
-"""Operators that together use everything an operator can use, and stories to run them through."""
+"""Operators that together use every feature of operators, and scenarios to run them through."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -124,7 +124,7 @@ class Parity(Operator):
         yield ToNext([{"parity": "odd" if number % 2 else "even", "n": number} for number in numbers])
 
 
-def doubled(rows: pa.Table) -> pa.Table:
+def double(rows: pa.Table) -> pa.Table:
     return rows.set_column(1, "n", pc.multiply(rows["n"], 2))
 
 
@@ -137,7 +137,7 @@ PIPELINES: dict[str, Any] = {
     "dice": Dice(),
     "newest": Newest(),
     "two stages": [Parity(), Stage(CountByKey(), key=("parity",))],
-    "stateless first": [stateless(doubled, INPUT), Sessions(), CountByKey("sessions")],
+    "stateless first": [stateless(double, INPUT), Sessions(), CountByKey("sessions")],
 }
 
 rows = st.lists(

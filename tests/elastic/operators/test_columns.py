@@ -1,4 +1,4 @@
-"""Keyed columns are a dict, only faster: whatever the key type, whichever the kernels."""
+"""Keyed columns behave like a dict, for every key type and with both kernels."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -100,7 +100,7 @@ def check_against_a_dict(schema: pa.Schema, batches: list[list[tuple[Any, ...]]]
 @pytest.mark.parametrize("name", KEY_TYPES)
 @settings(max_examples=settings().max_examples // 4)
 @given(data=st.data())
-def test_one_key_column_of_any_type_is_a_dict(name: str, data: st.DataObject) -> None:
+def test_one_key_column_of_any_type_behaves_like_a_dict(name: str, data: st.DataObject) -> None:
     kind, values = KEY_TYPES[name]
     batches = data.draw(st.lists(st.lists(st.tuples(st.none() | values), max_size=12), max_size=4))
     for _ in both_kernels():
@@ -108,7 +108,7 @@ def test_one_key_column_of_any_type_is_a_dict(name: str, data: st.DataObject) ->
 
 
 @given(data=st.data())
-def test_several_key_columns_are_a_dict(data: st.DataObject) -> None:
+def test_several_key_columns_behave_like_a_dict(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(KEY_TYPES)), min_size=2, max_size=3))
     row = st.tuples(*(st.none() | KEY_TYPES[name][1] for name in names))
     batches = data.draw(st.lists(st.lists(row, max_size=12), max_size=4))
@@ -132,7 +132,7 @@ def test_many_keys_are_all_found_again_across_growth_and_storage(text: bool) -> 
 
 
 @given(st.lists(st.none() | st.text(max_size=2), max_size=20), st.data())
-def test_what_is_kept_is_what_was_asked_for(words: list[str | None], data: st.DataObject) -> None:
+def test_keep_keeps_the_given_rows(words: list[str | None], data: st.DataObject) -> None:
     columns = KeyedColumns("word string", {"row": "int64"})
     columns.rows_for(words)
     columns.column("row")[:] = np.arange(len(columns))
@@ -155,7 +155,7 @@ def test_keeping_some_keys_of_several_columns_renumbers_them() -> None:
     assert columns.find([["x"], [1]]).tolist() == [1]
 
 
-def test_what_was_captured_does_not_see_later_changes() -> None:
+def test_captured_arrays_do_not_see_later_changes() -> None:
     columns = KeyedColumns("key long", {"count": "int64"})
     columns.count("count", columns.rows_for([1, 2, 2]))
     captured, table, twin = columns.to_arrays(), columns.to_table(), columns.copy()
@@ -178,7 +178,7 @@ def test_a_chunked_column_is_one_column() -> None:
     assert columns.find(pa.array(["x", "b", "c"])[1:]).tolist() == [1, 2]
 
 
-def test_one_key_can_be_asked_for() -> None:
+def test_a_single_key_can_be_looked_up() -> None:
     columns = KeyedColumns("a string, b int", {"v": "int64"})
     rows = columns.rows_for([["x"], [1]])
     columns.column("v")[rows] = 7
@@ -189,19 +189,19 @@ def test_one_key_can_be_asked_for() -> None:
     assert nested.get((("a", (1,)),)) == nested.get(({"x": "a", "y": {"z": 1}},)) == {"v": 0}
 
 
-def test_size_is_what_is_stored() -> None:
+def test_nbytes_is_the_size_of_the_stored_arrays() -> None:
     columns = KeyedColumns("word string", {"count": "int64"})
     columns.rows_for([f"word{number:06}" for number in range(10_000)])
     arrays = columns.to_arrays()
     assert columns.nbytes == pytest.approx(sum(array.nbytes for array in arrays.values()), rel=0.01)
 
 
-def test_impossible_columns_are_refused() -> None:
+def test_invalid_columns_are_refused() -> None:
     with pytest.raises(UnsupportedKeyType, match=r"key\.x"):
         KeyedColumns("key struct<x: map<int, int>>", {})
-    with pytest.raises(InvalidJob, match="keys and columns at once"):
+    with pytest.raises(InvalidJob, match="both keys and columns"):
         KeyedColumns("key int", {"key": "int64"})
-    with pytest.raises(InvalidJob, match="without a key"):
+    with pytest.raises(InvalidJob, match="need a key"):
         KeyedColumns(pa.schema([]), {})
     with pytest.raises(InvalidJob, match="at most 63"):
         KeyedColumns(pa.schema([(f"k{number}", pa.int8()) for number in range(64)]), {})

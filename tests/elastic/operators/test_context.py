@@ -1,4 +1,4 @@
-"""What an operator may know is the same again on replay."""
+"""The context of an operator is the same in a replay."""
 
 from datetime import UTC, date, datetime
 
@@ -7,15 +7,16 @@ import pyarrow as pa
 import pytest
 
 from elastic.errors import InvalidJob
-from elastic.operators import Context, Moment
-from elastic.operators.times import in_milliseconds
+from elastic.operators.context import Context, Moment
+from elastic.operators.event_times import to_milliseconds
+from storage.state import UnitId
 
 
-def context(slot: int = 3, batch: int = 1, round_: int = 0, watermark: int | None = None) -> Context:
-    return Context(Moment(slot, 3, batch, round_, 5_000, watermark, None))
+def context(task: int = 3, batch: int = 1, round_: int = 0, watermark: int | None = None) -> Context:
+    return Context(Moment(UnitId(0, task), batch, round_, 5_000, watermark, None))
 
 
-def test_random_numbers_depend_on_slot_batch_and_round_only() -> None:
+def test_random_numbers_depend_on_unit_batch_and_round_only() -> None:
     drawn = [context(*place).random.integers(0, 2**60) for place in ((3, 1), (3, 1), (4, 1), (3, 2), (3, 1, 1))]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) == 4
@@ -32,7 +33,7 @@ def test_random_numbers_depend_on_slot_batch_and_round_only() -> None:
     ],
     ids=str,
 )
-def test_late_is_what_is_not_after_the_watermark(times: pa.Array) -> None:
+def test_rows_at_or_before_the_watermark_are_late(times: pa.Array) -> None:
     rows = pa.table({"t": pa.chunked_array([times[:2], times[2:]])})
     assert context(watermark=1_000).late(rows, "t").to_pylist() == [True, True, False, False]
     assert rows.filter(context(watermark=1_000).late(rows, "t")).num_rows == 2
@@ -50,10 +51,10 @@ def test_late_works_on_dicts_and_dates() -> None:
 
 
 def test_milliseconds_are_rounded_down() -> None:
-    assert in_milliseconds(pa.array([-1, 1_999, None], pa.timestamp("us"))).to_pylist() == [-1, 1, None]
-    assert in_milliseconds(pa.array([2], pa.timestamp("s"))).to_pylist() == [2_000]
+    assert to_milliseconds(pa.array([-1, 1_999, None], pa.timestamp("us"))).to_pylist() == [-1, 1, None]
+    assert to_milliseconds(pa.array([2], pa.timestamp("s"))).to_pylist() == [2_000]
 
 
-def test_unknown_kinds_of_timers_are_refused() -> None:
-    with pytest.raises(InvalidJob, match="no 'evnt' timers"):
+def test_unknown_timer_kinds_are_refused() -> None:
+    with pytest.raises(InvalidJob, match="unknown timer kind 'evnt'"):
         context().set_timer(1, "evnt")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Compiled and plain kernels number alike, and the choice between them can be made."""
+"""Compiled and vectorised kernels number alike, and either can be selected."""
 
 import subprocess
 import sys
@@ -21,29 +21,29 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 @given(st.lists(st.integers(-3, 30), max_size=60), st.integers(1, 20))
-def test_both_stop_at_the_same_word_when_there_is_no_more_room(numbers: list[int], most: int) -> None:
+def test_both_stop_at_the_same_word_when_the_arrays_are_full(numbers: list[int], most: int) -> None:
     words = frozen(np.array(numbers, np.int64))
     ends = []
     for kernels in (compiled, vectorised):
-        stored, slots, rows = np.zeros(32, np.int64), np.zeros(64, np.uint64), np.full(len(words), -7)
-        done, count = kernels.insert_words(words, 0, stored, 0, most, slots, rows)
+        stored, buckets, rows = np.zeros(32, np.int64), np.zeros(64, np.uint64), np.full(len(words), -7)
+        done, count = kernels.insert_words(words, 0, stored, 0, most, buckets, rows)
         found = np.empty(len(words), np.int64)
-        kernels.find_words(words, stored, slots, found)
+        kernels.find_words(words, stored, buckets, found)
         ends.append((done, count, stored[:count].tolist(), rows[:done].tolist(), found.tolist()))
     assert ends[0] == ends[1]
 
 
 @given(st.lists(st.binary(max_size=18), max_size=40), st.integers(1, 20), st.integers(1, 120))
-def test_both_stop_at_the_same_text_when_there_is_no_more_room(texts: list[bytes], most: int, room: int) -> None:
+def test_both_stop_at_the_same_text_when_the_arrays_are_full(texts: list[bytes], most: int, room: int) -> None:
     offsets = frozen(np.cumsum([0, *map(len, texts)]).astype(np.int64))
     data = frozen(np.frombuffer(b"".join(texts), np.uint8).copy())
     ends = []
     for kernels in (compiled, vectorised):
         stored_offsets, stored = np.zeros(32, np.int64), np.zeros(room, np.uint8)
-        slots, rows = np.zeros(64, np.uint64), np.full(len(texts), -7)
-        done, count = kernels.insert_texts(offsets, data, 0, stored_offsets, stored, 0, most, slots, rows)
+        buckets, rows = np.zeros(64, np.uint64), np.full(len(texts), -7)
+        done, count = kernels.insert_texts(offsets, data, 0, stored_offsets, stored, 0, most, buckets, rows)
         found = np.empty(len(texts), np.int64)
-        kernels.find_texts(offsets, data, stored_offsets, stored, slots, found)
+        kernels.find_texts(offsets, data, stored_offsets, stored, buckets, found)
         again = np.zeros(64, np.uint64)
         kernels.index_texts(stored_offsets, stored, count, again)
         refound = np.empty(len(texts), np.int64)
@@ -82,16 +82,16 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("why", WITHOUT)
-def test_the_plain_kernels_are_used_when_asked_for_or_without_a_compiler(why: str) -> None:
+def test_the_vectorised_kernels_are_used_on_request_or_without_a_compiler(why: str) -> None:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", f"{WITHOUT[why]}; {COUNT}"], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["numpy", "0", "1"]
 
 
-def test_operators_drag_in_neither_spark_nor_pandas() -> None:
+def test_operators_import_neither_spark_nor_pandas() -> None:
     program = (
-        "import sys, elastic.operators, elastic.operators.execution, elastic.operators.testing; "
+        "import sys, elastic.operators, elastic.operators.stage_runner, elastic.operators.testing; "
         "print([name for name in ('pyspark', 'pandas', 'boto3', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603

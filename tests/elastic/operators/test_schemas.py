@@ -1,16 +1,16 @@
-"""DDL as Spark writes it."""
+"""Schemas in Spark's DDL."""
 
 import pyarrow as pa
 import pytest
 
 from elastic.errors import InvalidJob
-from elastic.operators import schema_of
+from elastic.operators import to_schema
 
 
 def test_ddl_becomes_an_arrow_schema() -> None:
-    assert schema_of("word string, count long") == pa.schema([("word", pa.string()), ("count", pa.int64())])
+    assert to_schema("word string, count long") == pa.schema([("word", pa.string()), ("count", pa.int64())])
     text = "a INT NOT NULL, `odd ``name` decimal(12, 3), t timestamp, n timestamp_ntz, d dec, v varchar(10)"
-    assert schema_of(text) == pa.schema(
+    assert to_schema(text) == pa.schema(
         [
             pa.field("a", pa.int32(), nullable=False),
             ("odd `name", pa.decimal128(12, 3)),
@@ -21,7 +21,7 @@ def test_ddl_becomes_an_arrow_schema() -> None:
         ]
     )
     nested = "m map<string, array<double>>, s struct<x: int, y: struct<z: binary>>"
-    assert schema_of(nested) == pa.schema(
+    assert to_schema(nested) == pa.schema(
         [
             ("m", pa.map_(pa.string(), pa.list_(pa.float64()))),
             ("s", pa.struct([("x", pa.int32()), ("y", pa.struct([("z", pa.binary())]))])),
@@ -31,8 +31,8 @@ def test_ddl_becomes_an_arrow_schema() -> None:
 
 def test_arrow_schemas_and_single_types_are_schemas() -> None:
     schema = pa.schema([("a", pa.int8())])
-    assert schema_of(schema) is schema
-    assert schema_of(pa.int8()) == pa.schema([("key", pa.int8())])
+    assert to_schema(schema) is schema
+    assert to_schema(pa.int8()) == pa.schema([("key", pa.int8())])
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_arrow_schemas_and_single_types_are_schemas() -> None:
         "a int not",
     ],
 )
-def test_what_is_no_ddl_is_refused(text: str) -> None:
+def test_a_text_that_is_not_ddl_is_refused(text: str) -> None:
     with pytest.raises(InvalidJob, match="Write it like"):
-        schema_of(text)
+        to_schema(text)

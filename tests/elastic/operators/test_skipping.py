@@ -1,4 +1,4 @@
-"""Rows that make an operator fail are set aside; all others count, as if those had never come."""
+"""Rows that make an operator fail are quarantined; all others take effect as if those had never arrived."""
 
 import json
 from collections.abc import Iterator
@@ -73,11 +73,11 @@ batches = st.lists(
 )
 
 
-def skipping(operator: Operator, **options: Any) -> OperatorTester:
+def skipping_tester(operator: Operator, **options: Any) -> OperatorTester:
     return OperatorTester(operator, key="k", schema="k string, n long", tasks=3, on_error="skip", **options)
 
 
-def set_aside(tester: OperatorTester) -> list[Any]:
+def read_quarantined(tester: OperatorTester) -> list[Any]:
     return [json.loads(entry["row"]) for entry in tester.quarantined]
 
 
@@ -86,35 +86,35 @@ def canonical(rows: list[Any]) -> list[str]:
 
 
 @given(batches)
-def test_a_batch_is_taken_apart_until_the_failing_rows_are_alone(story: list[list[dict[str, Any]]]) -> None:
-    made = skipping(Total())
-    emitted = made.run(story)
-    rows = [row for batch in story for row in batch]
+def test_a_batch_is_halved_until_the_failing_rows_are_alone(scenario: list[list[dict[str, Any]]]) -> None:
+    made = skipping_tester(Total())
+    emitted = made.run(scenario)
+    rows = [row for batch in scenario for row in batch]
     good = [row for row in rows if row["n"] > 0]
     assert sorted(row["total"] for row in emitted) == sorted(row["n"] for row in good)
-    assert canonical(set_aside(made)) == canonical([row for row in rows if row["n"] <= 0])
-    world = made._world
+    assert canonical(read_quarantined(made)) == canonical([row for row in rows if row["n"] <= 0])
+    world = made._cluster
     assert world is not None
-    seen = [number for slot in world.routing.slots(0) for number in world.state(slot).value["seen"]]
+    seen = [number for unit in world.routing.units(0) for number in world.state(unit).value["seen"]]
     assert sorted(seen) == sorted(row["n"] for row in good)
 
 
 @given(batches)
-def test_keyed_columns_are_put_back_too(story: list[list[dict[str, Any]]]) -> None:
-    made = skipping(Columns())
-    made.run(story)
-    good = [row for batch in story for row in batch if row["n"] > 0]
+def test_keyed_columns_are_restored_too(scenario: list[list[dict[str, Any]]]) -> None:
+    made = skipping_tester(Columns())
+    made.run(scenario)
+    good = [row for batch in scenario for row in batch if row["n"] > 0]
     for key in {row["k"] for row in good}:
         assert made.state(key) == {"total": sum(row["n"] for row in good if row["k"] == key)}
 
 
 @given(batches)
-def test_a_failing_key_keeps_its_value_and_the_others_go_on(story: list[list[dict[str, Any]]]) -> None:
-    made = skipping(TotalByKey())
-    made.run(story)
+def test_a_failing_key_keeps_its_value_and_others_continue(scenario: list[list[dict[str, Any]]]) -> None:
+    made = skipping_tester(TotalByKey())
+    made.run(scenario)
     expected: dict[str, list[int]] = {}
     aside = []
-    for batch in story:
+    for batch in scenario:
         for key in {row["k"] for row in batch}:
             rows = [row for row in batch if row["k"] == key]
             numbers = [row["n"] for row in rows]
@@ -123,24 +123,24 @@ def test_a_failing_key_keeps_its_value_and_the_others_go_on(story: list[list[dic
             else:
                 expected[key] = expected.get(key, []) + numbers
     assert {key: made.state(key) for key in "abc" if made.state(key)} == {k: v for k, v in expected.items() if v}
-    assert canonical(set_aside(made)) == canonical(aside)
+    assert canonical(read_quarantined(made)) == canonical(aside)
 
 
 @pytest.mark.parametrize("operator", [Total(), TotalByKey(), Columns()])
-def test_what_is_set_aside_is_the_same_after_crashes(operator: Operator) -> None:
-    story = [
+def test_the_same_rows_are_quarantined_after_crashes(operator: Operator) -> None:
+    scenario = [
         [{"k": key, "n": n} for key, n in zip("abcab", numbers, strict=True)]
         for numbers in ([1, -1, 2, 3, 4], [0, 1, -2, 5, 6])
     ]
-    calm, stormy = skipping(operator), skipping(operator, snapshot_every=3)
-    assert calm.run(story * 2) == stormy.run(
-        [*story, Crash("node-1"), Scale(3), story[0], Crash("node-2"), story[1], Crash("node-3")]
+    calm, stormy = skipping_tester(operator), skipping_tester(operator, snapshot_every=3)
+    assert calm.run(scenario * 2) == stormy.run(
+        [*scenario, Crash("node-1"), Scale(3), scenario[0], Crash("node-2"), scenario[1], Crash("node-3")]
     )
-    assert set_aside(calm) == set_aside(stormy)
+    assert read_quarantined(calm) == read_quarantined(stormy)
 
 
 def test_the_error_is_kept_with_the_row() -> None:
-    made = skipping(TotalByKey())
+    made = skipping_tester(TotalByKey())
     made.run([[{"k": "a", "n": -1}]])
     (entry,) = made.quarantined
     assert entry["row"] == '{"k": "a", "n": -1}'
@@ -148,7 +148,7 @@ def test_the_error_is_kept_with_the_row() -> None:
     assert "in handle_key" in entry["error"]
 
 
-def test_a_failing_timer_is_set_aside_by_name() -> None:
+def test_a_failing_timer_is_quarantined_by_name() -> None:
     class Broken(KeyedOperator):
         def handle_key(self, _key: Any, _rows: Any, state: ValueState, context: Context) -> None:
             state.update(1)
@@ -158,7 +158,7 @@ def test_a_failing_timer_is_set_aside_by_name() -> None:
             state.clear()
             raise KeyError("missing")
 
-    made = skipping(Broken())
+    made = skipping_tester(Broken())
     made.run([[{"k": "a", "n": 1}]])
-    assert set_aside(made) == [{"timer": "boom", "kind": "processing", "at_ms": 0, "key": "a"}]
+    assert read_quarantined(made) == [{"timer": "boom", "kind": "processing", "at_ms": 0, "key": "a"}]
     assert made.state("a") == 1

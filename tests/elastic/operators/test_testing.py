@@ -1,4 +1,4 @@
-"""Whatever happens to nodes, the rows are those of a run in which nothing happens."""
+"""The tester: scaling and crashes do not change the output of deterministic operators."""
 
 import itertools
 from typing import Any
@@ -9,12 +9,12 @@ from hypothesis import given, settings
 
 from elastic.errors import InvalidJob, OperatorFailed
 from elastic.operators import Context, CountByKey, KeyedOperator, Operator, State, ToSelf, ValueState
-from elastic.operators.testing import Batch, Crash, NotReplayable, OperatorTester, Scale
+from elastic.operators.testing import Crash, InputBatch, NotReplayable, OperatorTester, Scale
 from migration import UnknownNode
 from tests.elastic.operators.samples import INPUT, PIPELINES, Windows, batches
 
 
-def running(name: str, **options: Any) -> OperatorTester:
+def new_tester(name: str, **options: Any) -> OperatorTester:
     return OperatorTester(PIPELINES[name], key="key", schema=INPUT, tasks=6, watermark=("n", 5), **options)
 
 
@@ -22,12 +22,12 @@ def running(name: str, **options: Any) -> OperatorTester:
 @settings(max_examples=settings().max_examples // 5)
 @given(data=st.data())
 def test_scaling_and_crashing_change_nothing(name: str, data: st.DataObject) -> None:
-    story = [*data.draw(batches), [], [], []]
-    undisturbed, disturbed = running(name), running(name, snapshot_every=data.draw(st.integers(1, 4)))
-    expected = undisturbed.run(story)
+    scenario = [*data.draw(batches), [], [], []]
+    undisturbed, disturbed = new_tester(name), new_tester(name, snapshot_every=data.draw(st.integers(1, 4)))
+    expected = undisturbed.run(scenario)
     nodes = 2
     lived: list[Any] = []
-    for batch in story:
+    for batch in scenario:
         if data.draw(st.booleans()):
             nodes = data.draw(st.integers(1, 6))
             lived.append(Scale(nodes))
@@ -46,25 +46,25 @@ def test_scaling_and_crashing_change_nothing(name: str, data: st.DataObject) -> 
 
 @settings(max_examples=settings().max_examples // 3)
 @given(batches)
-def test_counts_are_those_of_a_counter(story: list[list[dict[str, Any]]]) -> None:
-    made = running("count")
-    emitted = made.run(story)
-    every = [row["key"] for batch in story for row in batch]
+def test_counts_are_those_of_a_counter(scenario: list[list[dict[str, Any]]]) -> None:
+    made = new_tester("count")
+    emitted = made.run(scenario)
+    every = [row["key"] for batch in scenario for row in batch]
     assert {key: made.state(key) for key in "abcdefg"} == {key: every.count(key) for key in "abcdefg"}
     assert {row["key"]: row["count"] for row in emitted} == {key: every.count(key) for key in every}
 
 
 @settings(max_examples=settings().max_examples // 3)
 @given(st.lists(st.integers(1, 5_000), min_size=1, max_size=5))
-def test_feedback_runs_until_nothing_comes_back(numbers: list[int]) -> None:
-    made = running("feedback")
+def test_rows_to_self_run_until_there_are_none(numbers: list[int]) -> None:
+    made = new_tester("feedback")
     made.run([[{"key": f"{number}", "n": number} for number in set(numbers)]])
     assert {number: made.state(f"{number}")["steps"] for number in numbers} == {
         number: number.bit_length() for number in numbers
     }
 
 
-def test_windows_are_given_out_when_the_watermark_passes_them() -> None:
+def test_windows_are_emitted_when_the_watermark_passes_them() -> None:
     made = OperatorTester(Windows(), key="key", schema=INPUT, tasks=1, watermark=("n", 5))
     rows = [[{"key": "a", "n": n} for n in numbers] for numbers in ([3, 8, 14], [9, 26], [7, 35])]
     # The watermark after each batch is 9, 21 and 30: 9 comes late to its own, 7 to a window that is gone.
@@ -73,7 +73,7 @@ def test_windows_are_given_out_when_the_watermark_passes_them() -> None:
     assert made.run(rows[2:]) == [{"window_end": 30, "total": 26}]
 
 
-def test_time_goes_on_by_a_second_unless_said_otherwise() -> None:
+def test_batches_are_a_second_apart_by_default() -> None:
     class Clock(Operator):
         output_schema = "now long, watermark long"
 
@@ -82,13 +82,13 @@ def test_time_goes_on_by_a_second_unless_said_otherwise() -> None:
 
     made = OperatorTester(Clock(), key="k")
     row = [{"k": 1}]
-    out = made.run([row, row, Batch(row, timestamp_ms=9_000, next_watermark_ms=4), row])
+    out = made.run([row, row, InputBatch(row, timestamp_ms=9_000, next_watermark_ms=4), row])
     assert [(each["now"], each["watermark"]) for each in out] == [(0, None), (1_000, None), (9_000, None), (10_000, 4)]
-    with pytest.raises(InvalidJob, match="before the one before"):
-        made.run([Batch(row, timestamp_ms=5)])
+    with pytest.raises(InvalidJob, match="earlier than its predecessor"):
+        made.run([InputBatch(row, timestamp_ms=5)])
 
 
-def test_an_operator_that_reads_a_clock_is_found_out() -> None:
+def test_an_operator_that_reads_a_clock_is_not_replayable() -> None:
     clock = itertools.count()
 
     class Impure(KeyedOperator):
@@ -97,12 +97,12 @@ def test_an_operator_that_reads_a_clock_is_found_out() -> None:
         def handle_key(self, _key: Any, _rows: Any, _state: ValueState, _context: Context) -> tuple[int]:
             return (next(clock),)
 
-    with pytest.raises(NotReplayable, match="batch 0 was replayed") as caught:
+    with pytest.raises(NotReplayable, match="not deterministic: in batch 0") as caught:
         OperatorTester(Impure(), key="k", tasks=1, nodes=1).run([[{"k": 1}], Crash("node-1")])
     assert (caught.value.batch, caught.value.task) == (0, 0)
 
 
-def test_an_operator_that_never_stops_is_stopped() -> None:
+def test_an_operator_that_never_terminates_is_stopped() -> None:
     class Echo(Operator):
         emits = frozenset({"self"})
 
@@ -110,7 +110,7 @@ def test_an_operator_that_never_stops_is_stopped() -> None:
             return ToSelf(rows)
 
     with pytest.raises(InvalidJob, match="after 50 rounds"):
-        OperatorTester(Echo(), key="k", most_rounds=50).run([[{"k": 1}]])
+        OperatorTester(Echo(), key="k", max_rounds=50).run([[{"k": 1}]])
 
 
 def test_scaling_moves_states_and_keeps_the_rest_where_it_is() -> None:
@@ -122,9 +122,9 @@ def test_scaling_moves_states_and_keeps_the_rest_where_it_is() -> None:
     assert all(made.state(number) == 1 for number in range(500))
 
 
-def test_impossible_stories_are_refused() -> None:
+def test_invalid_scenarios_are_refused() -> None:
     made = OperatorTester(CountByKey(), key="k")
-    with pytest.raises(InvalidJob, match="no rows yet"):
+    with pytest.raises(InvalidJob, match="has not run yet"):
         made.state(1)
     with pytest.raises(InvalidJob, match="Give the tester a schema"):
         made.run([[]])
@@ -133,7 +133,7 @@ def test_impossible_stories_are_refused() -> None:
         made.run([Crash("node-9")])
 
 
-def test_tables_and_frames_are_batches_too() -> None:
+def test_tables_and_dataframes_are_batches_too() -> None:
     import pandas as pd
     import pyarrow as pa
 
@@ -149,7 +149,7 @@ def test_rows_of_several_key_columns_find_their_state() -> None:
     assert (made.state(("x", 1)), made.state(("x", None)), made.state(("x", 2))) == (2, 1, 0)
 
 
-def test_what_an_operator_raises_comes_out_with_its_own_traceback() -> None:
+def test_an_operator_failure_has_the_traceback_of_the_operator() -> None:
     class Fragile(Operator):
         def handle_batch(self, rows: Any, _state: State, _context: Context) -> None:
             raise ZeroDivisionError(rows.num_rows)

@@ -1,4 +1,4 @@
-"""Timers against a plain list of them."""
+"""Timers are compared with a plain list."""
 
 import math
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given
 
-from elastic.operators.keys import canonical
+from elastic.operators.keys import to_canonical
 from elastic.operators.timers import KINDS, Timer, Timers
 
-keys = st.sampled_from(["a", "b", 1, 2, None, ("a", 1), ("a", None), 1.5, canonical(math.nan)])
+keys = st.sampled_from(["a", "b", 1, 2, None, ("a", 1), ("a", None), 1.5, to_canonical(math.nan)])
 names = st.sampled_from(["", "x"])
 kinds = st.sampled_from(KINDS)
 sets = st.builds(Timer, st.integers(0, 9), kinds, names, keys)
@@ -17,9 +17,9 @@ changes = st.lists(sets | st.tuples(kinds, keys, names) | st.integers(0, 9), max
 
 
 @given(changes, st.booleans())
-def test_timers_are_what_was_set_and_neither_deleted_nor_passed(story: list[Any], store: bool) -> None:
+def test_timers_are_those_set_and_neither_deleted_nor_fired(operations: list[Any], store: bool) -> None:
     timers, expected = Timers(), {}
-    for change in story:
+    for change in operations:
         if store:
             timers = Timers.from_columns(timers.to_columns())
         if isinstance(change, Timer):
@@ -44,16 +44,16 @@ def test_the_order_in_which_timers_were_set_does_not_matter(wanted: list[Timer],
     wanted = list({(timer.kind, timer.key, timer.name): timer for timer in wanted}.values())
     shuffled = random.sample(wanted, len(wanted))
     taken = []
-    for order in (wanted, shuffled):
+    for sort_key in (wanted, shuffled):
         timers = Timers()
-        for timer in order:
+        for timer in sort_key:
             timers.set(timer)
         taken.append(timers.take_due(dict.fromkeys(KINDS, 9)))
     assert taken[0] == taken[1]
     assert len(taken[0]) == len(wanted)
 
 
-def test_moving_a_timer_a_thousand_times_takes_no_memory() -> None:
+def test_moving_a_timer_a_thousand_times_does_not_leak_memory() -> None:
     timers = Timers()
     for at_ms in range(1_000):
         timers.set(Timer(at_ms, "event", "", "key"))

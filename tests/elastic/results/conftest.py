@@ -1,4 +1,4 @@
-"""What most tests of results start from: a secret, and stores that keep their objects over a restart."""
+"""Fixtures: a secret, and stores that keep their objects over a restart."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Errors cross process boundaries, and say what to do."""
+"""Errors of results survive pickling and say what to do."""
 
 import pickle
 
@@ -8,26 +8,26 @@ from elastic.errors import ElasticError
 from elastic.results import errors
 
 EXAMPLES = [
-    errors.OutOfOrder(5, 3),
-    errors.DoubleResults(1, 2, 3),
+    errors.BatchOutOfOrder(5, 3),
+    errors.DuplicateResults(1, 2, 3),
     errors.NotPublished(5, 3),
     errors.UnknownJob("job", "memory:"),
     errors.UnknownStage(None, ["a", "b"]),
     errors.ForeignFolder("file:///out", "it is full"),
-    errors.OtherResults("job", "ab", "cd"),
-    errors.MixedState("int64 vs string"),
+    errors.ResultsReplaced("job", "ab", "cd"),
+    errors.StateSchemaMismatch("int64 vs string"),
     errors.SnapshotReplaced(7),
 ]
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
-def test_an_error_keeps_its_facts_and_message_when_it_is_pickled(error: ElasticError) -> None:
+def test_an_error_keeps_its_attributes_and_message_when_pickled(error: ElasticError) -> None:
     copied = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
     assert str(error).endswith(".")
 
 
-def test_every_error_is_drawn_in_the_tree_and_tried_here() -> None:
+def test_every_error_is_in_the_docstring_and_among_the_examples() -> None:
     made = {name for name, kind in vars(errors).items() if isinstance(kind, type) and kind is not ElasticError}
     made = {name for name in made if issubclass(getattr(errors, name), ElasticError)}
     assert {type(error).__name__ for error in EXAMPLES} == made

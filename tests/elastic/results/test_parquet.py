@@ -1,4 +1,4 @@
-"""The Parquet sink: each result once, whatever crashes."""
+"""The Parquet sink holds each result once, whatever crashes."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ from tests.elastic.results.world import (
     STAGE,
     Crash,
     CrashingStore,
-    Trouble,
+    CrashPlan,
     expected,
+    publish_batches,
     published_log,
-    run_controller,
 )
 
 BATCHES = 6
@@ -30,7 +30,7 @@ BATCHES = 6
 def content(folder: MemoryStore) -> list[dict[str, int]]:
     """All rows of all files, as a reader of the folder finds them."""
     files = [entry.key for entry in folder.list() if not entry.key.startswith("_")]
-    return [row for key in files for row in pq.read_table(pa.py_buffer(folder.get(key).data)).to_pylist()]
+    return [row for key in files for row in pq.read_table(pa.py_buffer(folder.get(key))).to_pylist()]
 
 
 def everything(batches: int = BATCHES) -> list[dict[str, int]]:
@@ -39,37 +39,37 @@ def everything(batches: int = BATCHES) -> list[dict[str, int]]:
 
 def run_sink(log: ResultLog, folder: MemoryStore) -> None:
     sink = ParquetSink(folder)
-    first = sink.open(log.identity())
-    published = log.published()
+    first = sink.open(log.read_identity())
+    published = log.poll()
     for batch in range(published.start if first is None else first, published.stop):
         sink.deliver(batch, log.read(batch, STAGE))
     sink.close()
 
 
-def lived_through(trouble: Trouble) -> tuple[CrashingStore, int]:
-    """A job and its sink, started again after every crash until both are done; the folder, and the crashes."""
-    store, folder = CrashingStore(trouble), CrashingStore(trouble)
+def run_with_crashes(plan: CrashPlan) -> tuple[CrashingStore, int]:
+    """Run a job and its sink, restarting both after every crash; return the folder and the number of crashes."""
+    store, folder = CrashingStore(plan), CrashingStore(plan)
     crashes = 0
     while True:
         try:
             # Interleaved as they are in life: the sink runs after some batches, and again after all.
             log = ResultLog(store, SECRET, "job")
-            run_controller(log, BATCHES // 2)
+            publish_batches(log, BATCHES // 2)
             run_sink(log, folder)
-            run_controller(log, BATCHES)
+            publish_batches(log, BATCHES)
             run_sink(log, folder)
         except Crash:
             crashes += 1
         else:
-            trouble.end()
+            plan.end()
             return folder, crashes
 
 
-def test_every_batch_with_rows_is_a_file_and_the_others_are_none(tmp_path: Path) -> None:
+def test_every_batch_with_rows_is_a_file_and_batches_without_rows_are_none(tmp_path: Path) -> None:
     log = published_log(MemoryStore(), BATCHES)
     sink = ParquetSink((tmp_path / "out").as_uri())
-    assert sink.open(log.identity()) is None
-    for batch in log.published():
+    assert sink.open(log.read_identity()) is None
+    for batch in log.poll():
         sink.deliver(batch, log.read(batch, STAGE))
     sink.close()
     names = [f"batch-{batch:012d}.parquet" for batch in range(BATCHES) if batch not in QUIET]
@@ -79,40 +79,40 @@ def test_every_batch_with_rows_is_a_file_and_the_others_are_none(tmp_path: Path)
 
 
 def test_a_crash_at_any_point_leaves_each_result_once() -> None:
-    counting = Trouble()
-    lived_through(counting)
+    counting = CrashPlan()
+    run_with_crashes(counting)
     assert counting.operations > 40
     for operation in range(counting.operations):
         for takes_effect in (False, True):
-            folder, crashes = lived_through(Trouble([(operation, takes_effect)]))
+            folder, crashes = run_with_crashes(CrashPlan([(operation, takes_effect)]))
             assert crashes == 1
             assert content(folder) == everything(), f"crashed at operation {operation}, {takes_effect=}"
 
 
 @given(st.dictionaries(st.integers(0, 150), st.booleans(), max_size=8))
 def test_any_number_of_crashes_leaves_each_result_once(crashes: dict[int, bool]) -> None:
-    folder, _ = lived_through(Trouble(crashes.items()))
+    folder, _ = run_with_crashes(CrashPlan(crashes.items()))
     assert content(folder) == everything()
 
 
-def test_a_batch_that_comes_again_is_there_once(store: MemoryStore) -> None:
+def test_a_repeated_batch_is_stored_once(store: MemoryStore) -> None:
     log, folder = published_log(store, 1), MemoryStore()
     sink = ParquetSink(folder)
-    sink.open(log.identity())
+    sink.open(log.read_identity())
     for _ in range(3):
         sink.deliver(0, log.read(0, STAGE))
     assert content(folder) == expected(0)
 
 
-def test_a_sink_goes_on_after_the_newest_file_without_a_marker_for_it(store: MemoryStore) -> None:
+def test_a_sink_continues_after_its_newest_file_without_a_marker_for_it(store: MemoryStore) -> None:
     log, folder = published_log(store, 4), MemoryStore()
     sink = ParquetSink(folder)
-    sink.open(log.identity())
+    sink.open(log.read_identity())
     sink.deliver(3, log.read(3, STAGE))  # and then the process is killed: nothing is closed
-    assert ParquetSink(folder).open(log.identity()) == 4
+    assert ParquetSink(folder).open(log.read_identity()) == 4
 
 
-def test_a_long_quiet_time_is_remembered_so_that_its_batches_may_expire() -> None:
+def test_the_position_after_many_batches_without_rows_is_recorded() -> None:
     folder = MemoryStore()
     sink = ParquetSink(folder)
     sink.open("these")
@@ -126,12 +126,12 @@ def test_a_long_quiet_time_is_remembered_so_that_its_batches_may_expire() -> Non
     assert ParquetSink(folder).open("these") == 1_000
 
 
-def test_two_followers_of_one_job_do_no_harm(store: MemoryStore) -> None:
+def test_two_writers_of_one_job_deliver_each_result_once(store: MemoryStore) -> None:
     log, folder = published_log(store, BATCHES), MemoryStore()
     sinks = [ParquetSink(folder) for _ in range(2)]
     for sink in sinks:
-        sink.open(log.identity())
-    for batch in log.published():
+        sink.open(log.read_identity())
+    for batch in log.poll():
         for sink in sinks:
             sink.deliver(batch, log.read(batch, STAGE))
     for sink in sinks:
@@ -145,7 +145,7 @@ def test_the_folder_of_other_results_is_refused(store: MemoryStore) -> None:
     before = content(folder)
     anew = published_log(MemoryStore(), 2)  # the same job, whose store was emptied
     with pytest.raises(ForeignFolder):
-        ParquetSink(folder).open(anew.identity())
+        ParquetSink(folder).open(anew.read_identity())
     assert content(folder) == before
 
 

@@ -15,7 +15,7 @@ def table(*values: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", SINKS)
-def test_every_sink_takes_batches_in_order_again_and_without_rows(name: str, tmp_path: Path) -> None:
+def test_every_sink_takes_repeated_batches_and_batches_without_rows(name: str, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"folder": tmp_path.as_uri()} if name == "parquet" else {}
     sink = open_sink(name, **settings)
     assert sink.open("these") is None
@@ -23,15 +23,15 @@ def test_every_sink_takes_batches_in_order_again_and_without_rows(name: str, tmp
     sink.deliver(0, table(1))
     sink.deliver(1, table())
     sink.close()
-    assert sink.logs or not sink.follows
+    assert sink.needs_log or not sink.needs_writer
 
 
 def test_only_one_sink_needs_no_log() -> None:
-    assert [name for name, made in SINKS.items() if name != "parquet" and not made().logs] == ["none"]
+    assert [name for name, made in SINKS.items() if name != "parquet" and not made().needs_log] == ["none"]
 
 
 @pytest.mark.parametrize("name", ["kafka", "kafka:file:///results", "parquet", "parquet:", "memory:file:///results"])
-def test_a_sink_that_cannot_be_is_refused_with_one_that_can(name: str) -> None:
+def test_an_invalid_sink_is_refused_with_an_example(name: str) -> None:
     with pytest.raises(InvalidSetting, match="parquet"):
         open_sink(name)
 

@@ -1,4 +1,4 @@
-"""Key columns of every type, with what is special about each."""
+"""Key columns of every type, with the special values of each."""
 
 import struct
 from collections.abc import Callable

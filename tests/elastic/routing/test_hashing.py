@@ -13,7 +13,7 @@ from hypothesis import given
 from xxhash import xxh64_intdigest
 
 from elastic.errors import InvalidJob, InvalidKey, UnknownColumn, UnsupportedKeyType
-from elastic.routing import check_key, key_hash, scalar_hash, spark_hash_expression, task_of, xxh64
+from elastic.routing import check_key, hash_key, hash_keys, spark_hash_expression, to_tasks, xxh64
 from tests.elastic.routing.keys import KEYS, ODD_NAN, key_columns
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -21,22 +21,22 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 PARTS = [pa.int32(), pa.string(), pa.binary()]
 
 
-def signed(number: int) -> int:
+def to_signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def packed(value: int | str | bytes) -> bytes:
+def pack(value: int | str | bytes) -> bytes:
     if isinstance(value, int):
         return struct.pack("<i", value)
     return value.encode() if isinstance(value, str) else value
 
 
-def chained(*parts: bytes) -> int:
+def chain(*parts: bytes) -> int:
     """The definition: each part is hashed with the hash before it as its seed."""
     seed = 42
     for part in parts:
         seed = xxh64_intdigest(part, seed)
-    return signed(seed)
+    return to_signed(seed)
 
 
 # What Spark 4.3 answers to SELECT xxhash64(...).
@@ -59,40 +59,40 @@ def test_texts_of_every_length_hash_alike_with_and_without_a_compiler(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not compiler:
-            patch.setattr(xxh64, "_compiled", lambda: None)
-        hashes = key_hash([pa.array(texts).slice(skipped)])
-    assert hashes.tolist() == [signed(xxh64_intdigest(text, 42)) for text in texts[skipped:]]
+            patch.setattr(xxh64, "_load_compiled", lambda: None)
+        hashes = hash_keys([pa.array(texts).slice(skipped)])
+    assert hashes.tolist() == [to_signed(xxh64_intdigest(text, 42)) for text in texts[skipped:]]
 
 
 @pytest.mark.parametrize(("values", "types", "expected"), GOLDEN)
-def test_a_hash_is_what_spark_answers(values: tuple[Any, ...], types: list[pa.DataType] | None, expected: int) -> None:
-    assert scalar_hash(*values, types=types) == expected
+def test_hashes_equal_those_of_spark(values: tuple[Any, ...], types: list[pa.DataType] | None, expected: int) -> None:
+    assert hash_key(*values, types=types) == expected
 
 
 @given(st.lists(st.none() | INT64))
 def test_longs_are_hashed_as_eight_bytes(values: list[int | None]) -> None:
-    expected = [42 if value is None else chained(struct.pack("<q", value)) for value in values]
-    assert key_hash([pa.array(values, pa.int64())]).tolist() == expected
+    expected = [42 if value is None else chain(struct.pack("<q", value)) for value in values]
+    assert hash_keys([pa.array(values, pa.int64())]).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32()])
 def test_smaller_numbers_are_hashed_as_four_bytes(kind: pa.DataType) -> None:
     values = [0, 1, -1, 127, -128, None]
-    expected = [42 if value is None else chained(struct.pack("<i", value)) for value in values]
-    assert key_hash([pa.array(values, kind)]).tolist() == expected
+    expected = [42 if value is None else chain(struct.pack("<i", value)) for value in values]
+    assert hash_keys([pa.array(values, kind)]).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.none() | INT32, st.none() | st.text(), st.none() | st.binary(max_size=80)), min_size=1))
 def test_every_column_starts_from_the_hash_of_the_columns_before(rows: list[tuple[Any, ...]]) -> None:
     columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), PARTS, strict=True)]
-    expected = [chained(*(packed(part) for part in row if part is not None)) for row in rows]
-    assert key_hash(columns).tolist() == expected
+    expected = [chain(*(pack(part) for part in row if part is not None)) for row in rows]
+    assert hash_keys(columns).tolist() == expected
 
 
 def test_every_zero_is_one_key_and_every_nan_is_one_key() -> None:
     for kind in (pa.float32(), pa.float64()):
-        zeros = key_hash([pa.array([0.0, -0.0], kind)])
-        nans = key_hash([pa.array([float("nan"), ODD_NAN, -ODD_NAN], kind)])
+        zeros = hash_keys([pa.array([0.0, -0.0], kind)])
+        nans = hash_keys([pa.array([float("nan"), ODD_NAN, -ODD_NAN], kind)])
         assert len(set(zeros.tolist())) == len(set(nans.tolist())) == 1
         assert zeros[0] != nans[0]
 
@@ -100,18 +100,18 @@ def test_every_zero_is_one_key_and_every_nan_is_one_key() -> None:
 def test_chunks_and_slices_hash_like_the_whole() -> None:
     table = key_columns(500, seed=1)
     for name in table.column_names:
-        whole = key_hash([table[name], table["string"]])
+        whole = hash_keys([table[name], table["string"]])
         pieces = [pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7)])[name], table["string"]]
-        assert key_hash(pieces).tolist() == whole.tolist()
+        assert hash_keys(pieces).tolist() == whole.tolist()
         (array,) = table[name].chunks
-        assert key_hash([array.slice(13, 100)]).tolist() == key_hash([array]).tolist()[13:113]
+        assert hash_keys([array.slice(13, 100)]).tolist() == hash_keys([array]).tolist()[13:113]
 
 
 @pytest.mark.parametrize("name", [*KEYS, "struct", "nested struct"])
-def test_one_key_hashes_like_a_column_of_keys(name: str) -> None:
+def test_a_single_key_hashes_like_a_column_of_keys(name: str) -> None:
     table = key_columns(60, seed=2)
     column, kind = table[name], table.schema.field(name).type
-    assert [scalar_hash(value, types=[kind]) for value in column.to_pylist()] == key_hash([column]).tolist()
+    assert [hash_key(value, types=[kind]) for value in column.to_pylist()] == hash_keys([column]).tolist()
 
 
 def test_types_are_guessed_from_python_values_the_way_python_does() -> None:
@@ -129,35 +129,35 @@ def test_types_are_guessed_from_python_values_the_way_python_does() -> None:
         None: pa.null(),
     }
     for value, kind in values.items():
-        assert scalar_hash(value) == scalar_hash(value, types=[kind])
-    assert scalar_hash((1, ("a", None))) == scalar_hash({"x": 1, "y": "a"}) == scalar_hash(1, "a")
+        assert hash_key(value) == hash_key(value, types=[kind])
+    assert hash_key((1, ("a", None))) == hash_key({"x": 1, "y": "a"}) == hash_key(1, "a")
 
 
-def test_a_type_that_says_the_same_hashes_the_same() -> None:
+def test_equivalent_types_hash_alike() -> None:
     texts = pa.array(["a", None, "a", "", "ключ"])
     others = [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.binary(), pa.binary_view()]
     for kind in others:
-        assert key_hash([texts.cast(kind)]).tolist() == key_hash([texts]).tolist()
+        assert hash_keys([texts.cast(kind)]).tolist() == hash_keys([texts]).tolist()
     days = pa.array([date(2020, 1, 2), date(1969, 12, 31), None])
-    assert key_hash([days.cast(pa.date64())]).tolist() == key_hash([days]).tolist()
+    assert hash_keys([days.cast(pa.date64())]).tolist() == hash_keys([days]).tolist()
     micros = pa.array([-1_500_000_000, 0, 2_000_000_000, None], pa.timestamp("us"))
     for unit in ("s", "ms", "ns"):
         exact = micros if unit != "s" else pa.array([-1500, 0, 2000, None], pa.timestamp("s")).cast(pa.timestamp("us"))
-        assert key_hash([exact.cast(pa.timestamp(unit))]).tolist() == key_hash([exact]).tolist()
+        assert hash_keys([exact.cast(pa.timestamp(unit))]).tolist() == hash_keys([exact]).tolist()
 
 
 def test_a_null_key_hashes_to_the_seed() -> None:
-    assert key_hash([pa.nulls(2), pa.nulls(2, pa.int64())]).tolist() == [42, 42]
+    assert hash_keys([pa.nulls(2), pa.nulls(2, pa.int64())]).tolist() == [42, 42]
 
 
 def test_no_rows_have_no_hashes() -> None:
     for kind in [*(kind for kind, _ in KEYS.values()), pa.struct([("a", pa.string())])]:
-        assert key_hash([pa.array([], kind)]).tolist() == []
+        assert hash_keys([pa.array([], kind)]).tolist() == []
 
 
 @given(st.lists(INT64), st.integers(1, 5000))
 def test_a_task_is_the_remainder_and_never_negative(hashes: list[int], tasks: int) -> None:
-    assert task_of(np.array(hashes, np.int64), tasks).tolist() == [value % tasks for value in hashes]
+    assert to_tasks(np.array(hashes, np.int64), tasks).tolist() == [value % tasks for value in hashes]
 
 
 UNHASHABLE = [pa.list_(pa.int64()), pa.map_(pa.string(), pa.int64()), pa.uint64(), pa.float16(), pa.time64("us")]
@@ -204,11 +204,11 @@ def test_columns_are_quoted_for_spark() -> None:
 )
 def test_a_key_of_another_type_is_refused(values: tuple[Any, ...], types: list[pa.DataType]) -> None:
     with pytest.raises(InvalidKey):
-        scalar_hash(*values, types=types)
+        hash_key(*values, types=types)
 
 
 def test_a_key_that_equals_one_of_its_type_is_that_key() -> None:
-    assert scalar_hash(np.int64(5), types=[pa.int32()]) == scalar_hash(5, types=[pa.int32()])
-    assert scalar_hash(5.0, types=[pa.int64()]) == scalar_hash(5)
-    assert scalar_hash(None, types=[pa.string()]) == scalar_hash(None)
-    assert scalar_hash(0.1, types=[pa.float32()]) == scalar_hash(np.float32(0.1), types=[pa.float32()])
+    assert hash_key(np.int64(5), types=[pa.int32()]) == hash_key(5, types=[pa.int32()])
+    assert hash_key(5.0, types=[pa.int64()]) == hash_key(5)
+    assert hash_key(None, types=[pa.string()]) == hash_key(None)
+    assert hash_key(0.1, types=[pa.float32()]) == hash_key(np.float32(0.1), types=[pa.float32()])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mdp import reference
 from mdp.approximate.foresight import Foresight
-from mdp.approximate.samples import uniform_partitions
+from mdp.approximate.sampled_partitions import draw_partitions
 from mdp.kernels.paths import Floats
 from mdp.lattice import Lattice
 from mdp.process import DecisionProcess
@@ -58,7 +58,7 @@ def test_the_most_promising_targets_are_the_best_of_all_in_order(
     now, after = process.nodes[-1], process.nodes[0]
     scores = all_scores(process, value, now, after)
     for place, old in list(enumerate(partitions[now]))[:5]:
-        targets, costs = Foresight(process, value).promising(np.array(old), after, most)
+        targets, costs = Foresight(process, value).best_candidates(np.array(old), after, most)
         rows = [tuple(target) for target in targets.tolist()]
         assert len(set(rows)) == len(rows) == min(most, len(partitions[after]))
         found = costs + process.gamma * np.array([value.value(row) for row in rows])
@@ -84,7 +84,7 @@ def test_a_backup_is_the_definition_of_the_projected_cost_solved_for_partitions_
 def test_sampled_partitions_are_balanced_and_all_alike() -> None:
     process = DecisionProcess(skewed(12, seed=1), walk(3, 4), tau=0.5)
     lattice = Lattice(4, process.first[4])
-    rows = uniform_partitions(process, 4, 20_000, np.random.default_rng(3))
+    rows = draw_partitions(process, 4, 20_000, np.random.default_rng(3))
     seen = np.bincount([lattice.rank(row) for row in rows.tolist()], minlength=lattice.count)
     expected = len(rows) / lattice.count
     assert 20 < lattice.count < 400
@@ -94,7 +94,7 @@ def test_sampled_partitions_are_balanced_and_all_alike() -> None:
 def test_partitions_are_sampled_where_no_whole_number_can_count_them() -> None:
     process = DecisionProcess(skewed(256, seed=1), walk(30, 31), tau=0.4)
     assert process.partitions()[31] > 2**63
-    rows = uniform_partitions(process, 31, 200, np.random.default_rng(3))
+    rows = draw_partitions(process, 31, 200, np.random.default_rng(3))
     assert (rows[:, 0] == 0).all()
     assert (rows[:, -1] == 256).all()
     assert (process.first[31][rows[:, 1:]] <= rows[:, :-1]).all()

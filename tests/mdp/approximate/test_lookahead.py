@@ -8,7 +8,7 @@ import pytest
 from mdp import reference
 from mdp.approximate import Foresight, Lookahead
 from mdp.process import DecisionProcess
-from mdp.simulate import rightmost
+from mdp.simulate import rightmost_partition
 from migration import Assignment, plan
 from tests.mdp.approximate.test_kernels import random_value
 from tests.mdp.instances import skewed, walk
@@ -21,7 +21,7 @@ PROCESS = DecisionProcess(skewed(24, seed=3), walk(3, 6), tau=0.3)
 def test_the_policy_chooses_as_well_as_the_planner(seed: int, candidates: int) -> None:
     lookahead = Lookahead(PROCESS, random_value(PROCESS, seed), candidates)
     for now in PROCESS.nodes:
-        old = rightmost(PROCESS, now)
+        old = rightmost_partition(PROCESS, now)
         current = Assignment(Assignment.even(24, now).nodes, old.tolist())
         for after in PROCESS.nodes:
             made = plan(current, after, PROCESS.workload, 0.3, "mtm", value=lookahead)
@@ -35,7 +35,7 @@ def test_the_policy_chooses_as_well_as_the_planner(seed: int, candidates: int) -
 
 def test_with_all_targets_as_candidates_it_minimises_cost_and_backup() -> None:
     value = random_value(PROCESS, 3)
-    lookahead, old = Lookahead(PROCESS, value, candidates=100_000), rightmost(PROCESS, 4)
+    lookahead, old = Lookahead(PROCESS, value, candidates=100_000), rightmost_partition(PROCESS, 4)
     targets = reference.all_partitions(PROCESS)[6]
     costs = reference.migration_costs([tuple(old.tolist())], targets, PROCESS.workload)[0]
     scores = costs + 0.8 * np.array([lookahead.value(target) for target in targets])
@@ -44,13 +44,13 @@ def test_with_all_targets_as_candidates_it_minimises_cost_and_backup() -> None:
 
 def test_one_candidate_is_one_step() -> None:
     value = random_value(PROCESS, 3)
-    old = rightmost(PROCESS, 4)
+    old = rightmost_partition(PROCESS, 4)
     assert Lookahead(PROCESS, value, 1)(old, 6).tolist() == Foresight(PROCESS, value)(old, 6).tolist()
 
 
 def test_policies_can_be_sent_to_other_processes() -> None:
     lookahead = Lookahead(PROCESS, random_value(PROCESS, 3))
-    old = rightmost(PROCESS, 4)
+    old = rightmost_partition(PROCESS, 4)
     for policy in (lookahead, Foresight(PROCESS, lookahead.additive)):
         other = pickle.loads(pickle.dumps(policy))  # noqa: S301
         assert other(old, 6).tolist() == policy(old, 6).tolist()

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from mdp import reference
-from mdp.approximate import AdditiveProjection, Foresight, Progress, train
+from mdp.approximate import AdditiveProjection, Foresight, train
 from mdp.approximate.projection import ONE_STEP, TWO_STEPS
 from mdp.errors import InvalidProjection, InvalidTable
 from mdp.lattice import Lattice
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
+from mdp.progress import TrainingProgress
 from mdp.simulate import Comparison, Policy
-from mdp.workers import Here
+from mdp.workers import LocalWorkers
 from migration import Assignment, Workload, plan
-from tests.mdp.instances import skewed, walk
+from tests.mdp.instances import edge_numbers, skewed, walk
 
 SMALL = DecisionProcess(skewed(12, seed=3), walk(2, 5), tau=0.5)
 
@@ -84,10 +85,10 @@ def test_without_weight_on_the_future_plans_cost_what_ssm_costs() -> None:
             assert made.cost == pytest.approx(alone)
 
 
-def test_the_same_seed_gives_the_same_values_whoever_computes_them() -> None:
+def test_the_same_seed_gives_the_same_values_with_any_workers() -> None:
     process = DecisionProcess(skewed(24, seed=3), walk(3, 6), tau=0.3)
     one, other, third = (
-        quickly(process, samples=60, rounds=2, seed=seed, workers=Here(threads)).to_parts()
+        quickly(process, samples=60, rounds=2, seed=seed, workers=LocalWorkers(threads)).to_parts()
         for seed, threads in [(5, 1), (5, 3), (6, 1)]
     )
     assert one[1] == other[1]
@@ -100,7 +101,7 @@ def test_every_kind_of_terms_saves_state_and_survives_being_saved(terms: str) ->
     process = DecisionProcess(skewed(32, seed=3), walk(4, 7), tau=0.3)
     learned = train(process, terms=terms, samples=100, sequences=10, rounds=3)
     assert learned.gain_over_ssm > 0
-    assert learned.measured.gain(TWO_STEPS) > 0
+    assert learned.comparison.gain(TWO_STEPS) > 0
     arrays, facts = learned.to_parts()
     again = AdditiveProjection.from_parts(process, arrays, json.loads(json.dumps(facts)))
     assert again.terms == terms
@@ -137,14 +138,14 @@ def test_edge_terms_of_a_lattice_add_up_to_the_value(projection: AdditiveProject
         terms = projection.edge_terms(lattice)
         for rank in range(lattice.count):
             row = lattice.partition(rank)
-            assert terms[lattice.edge_numbers(row)].sum() == pytest.approx(projection.value(row))
+            assert terms[edge_numbers(lattice, row)].sum() == pytest.approx(projection.value(row))
 
 
-def test_progress_is_told_round_by_round() -> None:
-    told: list[Progress] = []
-    quickly(SMALL, rounds=3, progress=told.append)
-    assert [(one.round, one.rounds) for one in told] == [(1, 3), (2, 3), (3, 3)]
-    assert all(0 < one.moved < 1 and one.seconds > 0 for one in told)
+def test_progress_is_reported_round_by_round() -> None:
+    reported: list[TrainingProgress] = []
+    quickly(SMALL, rounds=3, progress=reported.append)
+    assert [(one.round, one.rounds) for one in reported] == [(1, 3), (2, 3), (3, 3)]
+    assert all(0 < one.moved < 1 and one.seconds > 0 for one in reported)
 
 
 @pytest.mark.parametrize("terms", ["boundary", "both"])

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from mdp import reference
 from mdp.errors import InvalidProjection, UnknownPartition
 from mdp.exact import ExactProjection, project_exactly
-from mdp.exact.guide import Guide, sums_of
+from mdp.exact.guide import EdgeGuide, sum_terms
 from mdp.exact.values import ExactValues
 from mdp.lattice import Lattice
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
-from mdp.workers import Here
+from mdp.workers import LocalWorkers
 from migration import Assignment, Workload, plan
-from tests.mdp.instances import processes, skewed, walk
+from tests.mdp.instances import edge_numbers, processes, skewed, walk
 
 NEAR = 1e-7  # of all state: ten times below what is asserted
 
@@ -31,7 +31,7 @@ def disagreement(found: ExactProjection) -> float:
 @settings(max_examples=40)
 @given(processes())
 def test_it_equals_value_iteration_over_all_pairs(process: DecisionProcess) -> None:
-    found = project_exactly(process, error=NEAR, workers=Here(1))
+    found = project_exactly(process, error=NEAR, workers=LocalWorkers(1))
 
     assert found.relative_error <= NEAR
     assert disagreement(found) <= 1e-6
@@ -50,7 +50,7 @@ def test_it_equals_value_iteration_on_larger_instances(tasks: int, equal: bool) 
 @given(processes())
 def test_the_proven_error_is_never_exceeded(process: DecisionProcess) -> None:
     for error in (0.2, 0.02):
-        found = project_exactly(process, error=error, workers=Here(1))
+        found = project_exactly(process, error=error, workers=LocalWorkers(1))
         assert found.relative_error <= error
         assert disagreement(found) <= found.relative_error + 1e-9
 
@@ -107,7 +107,7 @@ def test_a_future_without_choice_is_the_optimal_sequence_with_discount() -> None
 
 def test_the_number_of_workers_changes_nothing() -> None:
     process = DecisionProcess(skewed(20, seed=5), walk(3, 6), tau=0.3)
-    one, two = (project_exactly(process, workers=Here(threads)) for threads in (1, 3))
+    one, two = (project_exactly(process, workers=LocalWorkers(threads)) for threads in (1, 3))
 
     assert all((one.values[nodes] == two.values[nodes]).all() for nodes in process.nodes)
 
@@ -116,7 +116,7 @@ def test_values_of_partitions_that_were_not_balanced_follow_from_the_definition(
     process = DecisionProcess(skewed(12, seed=4), walk(2, 4), tau=0.2)
     found = project_exactly(process, error=NEAR)
     lattices = {nodes: Lattice(nodes, process.first[nodes]) for nodes in process.nodes}
-    guides = {nodes: Guide.fitted(lattices[nodes], found.values[nodes]) for nodes in process.nodes}
+    guides = {nodes: EdgeGuide.fit(lattices[nodes], found.values[nodes]) for nodes in process.nodes}
     values = ExactValues(process, found.values, guides)
 
     for nodes, lattice in lattices.items():
@@ -136,11 +136,11 @@ def test_a_guide_is_never_further_above_than_it_says() -> None:
     process = DecisionProcess(skewed(14, seed=6), walk(4, 4), tau=0.3)
     lattice = Lattice(4, process.first[4])
     values = np.random.default_rng(2).random(lattice.count)
-    guide = Guide.fitted(lattice, values)
-    sums = sums_of(lattice, guide.term)
+    guide = EdgeGuide.fit(lattice, values)
+    sums = sum_terms(lattice, guide.term)
 
     for rank in range(lattice.count):
-        slack = guide.above[lattice.edge_numbers(lattice.partition(rank))].min()
+        slack = guide.above[edge_numbers(lattice, lattice.partition(rank))].min()
         assert sums[rank] - values[rank] <= slack + 1e-9
 
 

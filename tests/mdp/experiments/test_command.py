@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from elastic.cli.bench import command
 from mdp.experiments import EXPERIMENTS
-from mdp.learning import tweet_volume, write_csv
+from mdp.learning import generate_tweet_volume
+from tests.mdp.instances import write_csv
 
 COLUMNS = {
     "figure9": {"tau", "strategy", "method", "partitions", "moved_percent", "moved_standard_error", "saving_percent"},
@@ -86,7 +87,7 @@ def test_quality_has_exact_values_everywhere_if_only_on_a_reduced_instance(quick
 def test_json_is_all_rows_of_what_was_asked_for(tmp_path: Path) -> None:
     log = tmp_path / "data" / "tweet_volume"
     log.mkdir(parents=True)
-    write_csv(tweet_volume(seed=1, days=8), log / "ONE.csv")
+    write_csv(generate_tweet_volume(seed=1, days=8), log / "ONE.csv")
     words = ("--quick", "--only", "figure10", "--json", "--data", str(tmp_path / "data"), "--output", str(tmp_path))
     told = json.loads(typed(*words).stdout)
     assert list(told) == ["figure10"]

@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 
 from mdp.approximate import Foresight
-from mdp.experiments import Lab, Scale
-from mdp.experiments.captured import captured
-from mdp.experiments.contests import EVEN, RING, SSM, Contest, Trace, baselines, following
-from mdp.experiments.lab import EXACT, TWO_STEPS
+from mdp.experiments import ExperimentScale, Lab
+from mdp.experiments.contests import (
+    EVEN,
+    EXACT,
+    RING,
+    SSM,
+    TWO_STEPS,
+    Contest,
+    Trace,
+    baselines,
+    captured_share,
+    follow_policy,
+)
 from mdp.experiments.matrices import random_walk
 from mdp.experiments.workloads import log_normal
 from mdp.process import DecisionProcess
@@ -18,7 +27,7 @@ from migration import Assignment, plan
 from tests.mdp.instances import skewed
 from tests.mdp.instances import walk as walk_matrix
 
-SMALL = Scale(tasks=32, low=4, high=8, sequences=6, migrations=40)
+SMALL = ExperimentScale(tasks=32, low=4, high=8, sequences=6, migrations=40)
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +38,14 @@ def lab() -> Lab:
 def test_ssm_moves_less_than_consistent_hashing_and_that_less_than_an_even_split(lab: Lab) -> None:
     workload, matrix = log_normal(32, 1), random_walk(4, 8, 1)
     process = lab.process(workload, matrix, tau=0.3)
-    found = lab.contest({**baselines(workload), **lab.ssm(process)}, lab.sequences(matrix)).comparison()
+    found = lab.run_contest({**baselines(workload), **lab.ssm(process)}, lab.sequences(matrix)).comparison()
     assert found.mean(SSM) < found.mean(RING) < found.mean(EVEN)
 
 
 def test_a_policy_moves_what_its_walk_moves_and_keeps_the_cap() -> None:
     process = DecisionProcess(skewed(32, seed=3), walk_matrix(3, 6), tau=0.3)
     counts = [4, 6, 3, 5, 4]
-    trace = following(process, Foresight(process))(counts, 0)
+    trace = follow_policy(process, Foresight(process))(counts, 0)
     moved = simulate(process, Foresight(process), counts) / process.workload.total_state
     assert trace.moved == pytest.approx(moved)
     assert len(trace.heaviest) == 4
@@ -74,8 +83,8 @@ def test_with_gamma_0_every_step_of_exact_planning_costs_what_ssm_costs(lab: Lab
 
 def test_with_gamma_0_approximate_planning_is_ssm(lab: Lab) -> None:
     process = lab.process(log_normal(24, 2), random_walk(3, 6, 2), tau=0.3, gamma=0.0)
-    policies = {"one": following(process, lab.approximate(process).one_step), **lab.ssm(process)}
-    found = lab.contest(policies, lab.sequences(process.matrix)).comparison()
+    policies = {"one": follow_policy(process, lab.approximate(process).one_step), **lab.ssm(process)}
+    found = lab.run_contest(policies, lab.sequences(process.matrix)).comparison()
     assert found.moved["one"] == pytest.approx(found.moved[SSM])
 
 
@@ -91,18 +100,20 @@ def test_blocks_are_means_of_consecutive_migrations() -> None:
     contest = Contest({SSM: [Trace(np.arange(10.0), np.ones(10))]})
     assert contest.comparison(5).moved[SSM].tolist() == [2.0, 7.0]
     assert contest.comparison().moved[SSM].tolist() == [4.5]
-    assert Contest.joined([contest, contest]).migrations == 20
+    assert Contest.concatenate([contest, contest]).migrations == 20
 
 
 def test_what_two_steps_capture_is_a_ratio_of_means() -> None:
     ssm = np.array([0.10, 0.12, 0.14])
     found = Comparison({SSM: ssm, TWO_STEPS: ssm - [0.01, 0.02, 0.01], EXACT: ssm - 0.02})
-    share = captured(found)
+    share = captured_share(found)
     assert share is not None
     assert share.mean == pytest.approx(2 / 3)
-    assert share.spread == pytest.approx(np.std([0.5, 1.0, 0.5], ddof=1) / np.sqrt(3))  # all parts weigh alike here
+    assert share.standard_error == pytest.approx(
+        np.std([0.5, 1.0, 0.5], ddof=1) / np.sqrt(3)
+    )  # all parts weigh alike here
 
 
 def test_where_exact_values_save_nothing_there_is_nothing_to_capture() -> None:
     ssm = np.array([0.1, 0.2])
-    assert captured(Comparison({SSM: ssm, TWO_STEPS: ssm, EXACT: ssm})) is None
+    assert captured_share(Comparison({SSM: ssm, TWO_STEPS: ssm, EXACT: ssm})) is None

@@ -8,14 +8,15 @@ from click.testing import CliRunner, Result
 
 import storage
 from elastic.cli.learn import SPARK_FROM_BYTES, Sources, command
-from elastic.control.journal import Journal
-from mdp.learning import load, load_hourly, tweet_volume, write_csv
+from mdp.learning import HourlyMatrices, generate_tweet_volume, load_learned, load_matrix
 from mdp.matrix import TransitionMatrix
+from storage.journal import JobJournal, MigrationEnded
+from tests.mdp.instances import write_csv
 
 
 @pytest.fixture
 def tweets(tmp_path: Path) -> str:
-    return str(write_csv(tweet_volume(seed=1, days=30), tmp_path / "tweets.csv"))
+    return str(write_csv(generate_tweet_volume(seed=1, days=30), tmp_path / "tweets.csv"))
 
 
 def typed(*words: str) -> Result:
@@ -24,11 +25,11 @@ def typed(*words: str) -> Result:
 
 def test_a_log_becomes_a_table_a_file_and_a_picture(tweets: str, tmp_path: Path) -> None:
     output, picture = tmp_path / "matrix.json", tmp_path / "matrix.png"
-    shown = typed("--input", tweets, "--range", "8", "16", "--output", str(output), "--picture", str(picture))
+    shown = typed("--input", tweets, "--range", "8", "16", "--output", str(output), "--plot", str(picture))
     assert shown.exit_code == 0, shown.output
     assert "from \\ to" in shown.output
-    assert f"saved at {output}" in shown.output
-    assert load(output).nodes == tuple(range(8, 17))
+    assert f"saved: {output}" in shown.output
+    assert load_matrix(output).nodes == tuple(range(8, 17))
     assert picture.exists()
 
 
@@ -42,11 +43,13 @@ def test_hours_are_learned_if_asked(tweets: str, tmp_path: Path) -> None:
     output = tmp_path / "hours.json"
     shown = typed("--input", tweets, "--range", "8", "16", "--hourly", "--output", str(output))
     assert "next is up" in shown.output
-    assert load_hourly(output).overall.observations > 0
+    learned = load_learned(output)
+    assert isinstance(learned, HourlyMatrices)
+    assert learned.overall.observations > 0
 
 
 def test_several_files_are_added_up_if_asked(tweets: str, tmp_path: Path) -> None:
-    other = str(write_csv(tweet_volume(seed=2, days=30), tmp_path / "other.csv"))
+    other = str(write_csv(generate_tweet_volume(seed=2, days=30), tmp_path / "other.csv"))
     words = ("--input", tweets, "--input", other, "--range", "8", "16")
     refused = typed(*words)
     assert refused.exit_code == 1
@@ -63,9 +66,9 @@ def test_node_counts_are_learned_from_their_column(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_learned_with_its_rebalances() -> None:
-    journal = Journal(storage.open("memory:learn-command"), "words")
+    journal = JobJournal(storage.open("memory:learn-command"), "words")
     for before, after in ((4, 5), (5, 5), (5, 4)):
-        journal.append("ended", outcome="done", nodes_before=before, nodes_after=after, tasks_moved=1)
+        journal.append(MigrationEnded(outcome="done", nodes_before=before, nodes_after=after, tasks_moved=1))
     shown = typed("--journal", "memory:learn-command", "--job", "words", "--json")
     assert json.loads(shown.stdout)["observed"] == [[0, 1], [1, 1]]
 
@@ -85,7 +88,7 @@ def test_a_window_has_a_unit(tweets: str, window: str, seconds: float) -> None:
         (["--input", "nowhere.csv", "--range", "8", "16"], 1, "there is no log at nowhere.csv"),
         (["--input", "nowhere.csv"], 1, "there is no log at nowhere.csv"),
         (["--input", "nowhere.csv", "--range", "16", "8"], 1, "Give 1 <= low < high"),
-        (["--input", "nowhere.csv", "--window", "soon"], 2, "no duration"),
+        (["--input", "nowhere.csv", "--window", "soon"], 2, "expected a duration"),
         (["--input", "nowhere.csv", "--gaps", "mend"], 2, "--gaps"),
         (["--journal", "nowhere:x", "--job", "words"], 1, "no store has the scheme"),
     ],
@@ -103,7 +106,7 @@ def test_spark_is_used_for_what_is_large_remote_or_asked_for(tmp_path: Path) -> 
         file.truncate(SPARK_FROM_BYTES)
 
     def wants(*paths: object, asked: bool | None = None, master: str | None = None) -> bool:
-        return Sources(tuple(map(str, paths)), None, None, "timestamp", "value", None).wants_spark(asked, master)
+        return Sources(tuple(map(str, paths)), None, None, "timestamp", "value", None).needs_spark(asked, master)
 
     assert not wants(small)
     assert wants(small, large)

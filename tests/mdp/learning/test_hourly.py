@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 from mdp.errors import InvalidLog, InvalidMatrix
-from mdp.learning import HourlyMatrices, NodeCounts, Recipe, learn, learn_hourly, learn_hourly_from, tweet_volume
-from mdp.learning.node_counts import node_counts
+from mdp.learning import (
+    HourlyMatrices,
+    NodeCounts,
+    Recipe,
+    generate_tweet_volume,
+    learn,
+    learn_hourly,
+    learn_hourly_from_log,
+)
+from mdp.learning.node_counts import count_nodes
 
-COUNTS = node_counts(tweet_volume(seed=5), Recipe(8, 16, quantiles=(0.01, 0.99)))
+COUNTS = count_nodes(generate_tweet_volume(seed=5), Recipe(8, 16, quantiles=(0.01, 0.99)))
 
 
 def commuting(days: int) -> NodeCounts:
@@ -19,7 +27,7 @@ def commuting(days: int) -> NodeCounts:
 
 def test_an_hour_knows_what_follows_a_migration_in_it() -> None:
     matrices = learn_hourly(commuting(60), 8, 12, shrinkage=0)
-    assert matrices.learned == (9, 17, 22)
+    assert matrices.learned_hours == (9, 17, 22)
     assert matrices.at(9).probability(12, 10) == 1
     assert matrices.at(17).probability(10, 8) == 1
     assert matrices.at(22).probability(8, 12) == 1
@@ -27,14 +35,14 @@ def test_an_hour_knows_what_follows_a_migration_in_it() -> None:
 
 def test_an_hour_with_too_few_observations_is_answered_with_all_hours() -> None:
     matrices = learn_hourly(commuting(10), 8, 12, least_observations=20)
-    assert matrices.learned == ()
+    assert matrices.learned_hours == ()
     assert matrices.at(9) is matrices.overall
 
 
 @pytest.mark.parametrize("repeats", ["ignore", "rebalance"])
 def test_hours_add_up_to_the_whole(repeats: str) -> None:
     matrices = learn_hourly(COUNTS, repeats=repeats, least_observations=0)
-    total = sum(matrices.at(hour).observed for hour in matrices.learned)
+    total = sum(matrices.at(hour).observed for hour in matrices.learned_hours)
     assert np.array_equal(total, matrices.overall.observed)
     assert matrices.overall == learn(COUNTS, repeats=repeats)
 
@@ -54,7 +62,7 @@ def test_a_row_never_seen_in_an_hour_is_that_of_all_hours() -> None:
 
 def test_a_log_is_learned_by_the_hour_with_the_same_recipe() -> None:
     recipe = Recipe(8, 16, quantiles=(0.01, 0.99))
-    assert learn_hourly_from(tweet_volume(seed=5), recipe).overall.nodes == tuple(range(8, 17))
+    assert learn_hourly_from_log(generate_tweet_volume(seed=5), recipe).overall.nodes == tuple(range(8, 17))
 
 
 def test_matrices_survive_as_json() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 import storage
-from elastic.control.journal import Journal
 from mdp.errors import InvalidLog
 from mdp.learning import learn, read_journal
+from storage.journal import JobJournal, MigrationBegan, MigrationEnded, ScalingDecided
 
 
 def url_of_journal(*endings: dict[str, Any], name: str = "journal-test") -> str:
@@ -15,10 +15,10 @@ def url_of_journal(*endings: dict[str, Any], name: str = "journal-test") -> str:
     url = f"memory:{name}"
     store = storage.open(url)
     store.delete([entry.key for entry in store.list()])
-    journal = Journal(store, "words")
+    journal = JobJournal(store, "words")
     for ending in endings:
-        journal.append("began", mode="live", transfer="store", plan={})
-        journal.append("ended", **{"outcome": "done", "tasks_moved": 3, **ending})
+        journal.append(MigrationBegan(mode="live", transfer="store"))
+        journal.append(MigrationEnded(**{"outcome": "done", "tasks_moved": 3, **ending}))
     return url
 
 
@@ -51,9 +51,9 @@ def test_a_request_that_moved_nothing_is_no_rebalance() -> None:
 
 def test_other_records_are_passed_over() -> None:
     url = url_of_journal(went(4, 5))
-    journal = Journal(storage.open(url), "words")
-    journal.append("decided", nodes=5, target=7)
-    journal.append("began", plan={})  # and its driver fell
+    journal = JobJournal(storage.open(url), "words")
+    journal.append(ScalingDecided(policy="auto", floor=1, ceiling=9, nodes=5, target=7, reason="busy"))
+    journal.append(MigrationBegan())  # and its driver fell
     assert read_journal(url, "words").nodes.tolist() == [4, 5]
 
 

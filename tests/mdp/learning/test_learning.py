@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mdp.errors import InvalidLog, InvalidRecipe, SingleState
-from mdp.learning import NodeCounts, learn, learn_from, node_counts, tweet_volume
+from mdp.learning import NodeCounts, count_nodes, generate_tweet_volume, learn, learn_from_log
 from mdp.learning.recipe import Recipe
-from mdp.learning.transitions import transitions
+from mdp.learning.transitions import count_transitions
 
 counts_of_nodes = st.lists(st.integers(2, 7), min_size=2, max_size=40).filter(lambda counts: len(set(counts)) > 1)
 
@@ -74,7 +74,7 @@ def test_nothing_is_learned_across_a_break() -> None:
 
 
 def test_a_stay_on_both_sides_of_a_break_is_two_stays() -> None:
-    found = transitions(NodeCounts([8, 9, 9, 10], runs=[0, 0, 1, 1]))
+    found = count_transitions(NodeCounts([8, 9, 9, 10], runs=[0, 0, 1, 1]))
     assert list(zip(found.before, found.after, strict=True)) == [(8, 9), (9, 10)]
 
 
@@ -123,7 +123,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 
 def test_the_setting_of_the_paper_is_a_recipe_with_a_range() -> None:
     """Section 6: tweets of an hour, scaled to 8 to 16 nodes; one month to learn from, the next to evaluate on."""
-    counts = node_counts(tweet_volume(seed=3), Recipe(8, 16))
+    counts = count_nodes(generate_tweet_volume(seed=3), Recipe(8, 16))
     assert (counts.nodes.min(), counts.nodes.max()) == (8, 16)
     month, next_month = counts.split("2015-03-26")
     matrix = learn(month, 8, 16)
@@ -133,7 +133,9 @@ def test_the_setting_of_the_paper_is_a_recipe_with_a_range() -> None:
 
 
 def test_a_matrix_says_where_it_comes_from() -> None:
-    origin = learn_from(tweet_volume(seed=1, days=20), Recipe(8, 16, rounding="up", hysteresis=0.2, smoothing=2)).origin
+    origin = learn_from_log(
+        generate_tweet_volume(seed=1, days=20), Recipe(8, 16, rounding="up", hysteresis=0.2, smoothing=2)
+    ).origin
     assert origin["source"].startswith("tweet_volume(seed=1")
     assert (origin["low"], origin["high"], origin["rounding"], origin["hysteresis"]) == (8, 16, "up", 0.2)
     assert (origin["first"], origin["last"]) == ("2015-02-26T22:00:00", "2015-03-18T20:00:00")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mdp.learning.smoothing import prior, smoothed
+from mdp.learning.smoothing import prior, smooth
 
 SIZE = 5
 tables = st.lists(st.integers(0, 20), min_size=SIZE**2, max_size=SIZE**2).map(
@@ -55,7 +55,7 @@ def test_near_rows_say_more_than_far_ones() -> None:
 @given(tables, st.floats(0, 50))
 def test_smoothing_is_a_mean_of_what_was_seen_and_what_is_believed(counts: np.ndarray, strength: float) -> None:
     believed = prior(counts, diagonal=True)
-    rows = smoothed(counts, believed, strength)
+    rows = smooth(counts, believed, strength)
     assert rows.sum(axis=1) == pytest.approx(np.ones(SIZE))
     for row, seen in enumerate(counts):
         share = strength / (strength + seen.sum()) if seen.any() else 1.0

@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mdp.learning import Log, Recipe, node_counts, read_log, tweet_volume, write_csv
-from mdp.learning.windows import windowed
+from mdp.learning import Log, Recipe, count_nodes, generate_tweet_volume, read_log
+from mdp.learning.windows import split_into_windows
+from tests.mdp.instances import write_csv
 
 
 def hourly(log: Log) -> np.ndarray:
-    return windowed(log, Recipe(8, 16).for_loads()).values
+    return split_into_windows(log, Recipe(8, 16).for_loads()).values
 
 
 def autocorrelation(series: np.ndarray, lag: int) -> float:
@@ -19,12 +20,12 @@ def autocorrelation(series: np.ndarray, lag: int) -> float:
 
 
 def test_a_seed_is_a_log() -> None:
-    assert np.array_equal(tweet_volume(seed=7).values, tweet_volume(seed=7).values)
-    assert not np.array_equal(tweet_volume(seed=7).values, tweet_volume(seed=8).values)
+    assert np.array_equal(generate_tweet_volume(seed=7).values, generate_tweet_volume(seed=7).values)
+    assert not np.array_equal(generate_tweet_volume(seed=7).values, generate_tweet_volume(seed=8).values)
 
 
 def test_it_has_the_shape_of_the_real_files(tmp_path: Path) -> None:
-    log = tweet_volume(seed=1)
+    log = generate_tweet_volume(seed=1)
     path = write_csv(log, tmp_path / "log.csv")
     assert path.read_text().splitlines()[0].replace('"', "") == "timestamp,value"
     read = read_log(path, load_column="value")
@@ -37,7 +38,7 @@ def test_it_has_the_shape_of_the_real_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_hours_vary_as_those_of_real_tweets_do(seed: int) -> None:
     """The ranges hold the real files of three companies; the fourth is wilder."""
-    hours = hourly(tweet_volume(seed))
+    hours = hourly(generate_tweet_volume(seed))
     logarithms = np.log1p(hours)
     median = np.median(hours)
     assert 0.35 < hours.std() / hours.mean() < 1.3  # real: 0.39, 0.69, 0.74
@@ -50,7 +51,7 @@ def test_hours_vary_as_those_of_real_tweets_do(seed: int) -> None:
 
 
 def test_there_is_a_day_and_a_week_in_it() -> None:
-    log = tweet_volume(seed=2)
+    log = generate_tweet_volume(seed=2)
     hour = log.times.astype("datetime64[h]").astype(int) % 24
     weekday = (log.times.astype("datetime64[D]").astype(int) + 3) % 7
     by_hour = [np.median(log.values[hour == h]) for h in range(24)]
@@ -60,7 +61,7 @@ def test_there_is_a_day_and_a_week_in_it() -> None:
 
 def test_it_makes_as_many_migrations_as_real_tweets_do() -> None:
     """Real: in 44 to 57 % of the hours, four in five of them by one node."""
-    counts = node_counts(tweet_volume(seed=0), Recipe(8, 16, quantiles=(0.01, 0.99))).nodes
+    counts = count_nodes(generate_tweet_volume(seed=0), Recipe(8, 16, quantiles=(0.01, 0.99))).nodes
     steps = np.abs(np.diff(counts))
     assert 0.4 < (steps > 0).mean() < 0.6
     assert 0.7 < (steps == 1).sum() / (steps > 0).sum() < 0.9

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mdp.errors import DuplicatedTime, GapInLog, InvalidLog, InvalidRecipe
 from mdp.learning.logs import Log
 from mdp.learning.recipe import Recipe
-from mdp.learning.windows import Windows, windowed
+from mdp.learning.windows import Windows, split_into_windows
 
 MIDNIGHT = datetime(2015, 3, 1)
 WIDTH = 600.0
@@ -38,7 +38,7 @@ def shown(windows: Windows) -> list[tuple[str, float, int]]:
 
 @given(records, st.sampled_from(["mean", "max", "last"]), st.sampled_from(["sum", "last"]))
 def test_windows_are_those_of_a_dictionary(rows: list[tuple[int, int]], combine: str, duplicates: str) -> None:
-    found = windowed(log_of(*rows), recipe(combine=combine, duplicates=duplicates))
+    found = split_into_windows(log_of(*rows), recipe(combine=combine, duplicates=duplicates))
     moments: dict[int, float] = {}
     for minute, load in rows:
         moments[minute] = load + (moments.get(minute, 0) if duplicates == "sum" else 0)
@@ -55,8 +55,8 @@ def test_windows_are_those_of_a_dictionary(rows: list[tuple[int, int]], combine:
 
 @given(records)
 def test_holding_fills_every_gap_with_the_value_before_it(rows: list[tuple[int, int]]) -> None:
-    split = windowed(log_of(*rows), recipe(gaps="split"))
-    held = windowed(log_of(*rows), recipe(gaps="hold"))
+    split = split_into_windows(log_of(*rows), recipe(gaps="split"))
+    held = split_into_windows(log_of(*rows), recipe(gaps="hold"))
     known = dict(zip(split.numbers.tolist(), split.values.tolist(), strict=True))
     value = np.nan
     for number, filled in zip(held.numbers.tolist(), held.values.tolist(), strict=True):
@@ -68,29 +68,29 @@ def test_holding_fills_every_gap_with_the_value_before_it(rows: list[tuple[int, 
 
 def test_a_gap_is_named() -> None:
     with pytest.raises(GapInLog, match=r"between 2015-03-01T00:20:00 and 2015-03-01T00:40:00") as refused:
-        windowed(log_of((0, 1), (10, 1), (40, 1), (70, 1)), recipe(gaps="error"))
+        split_into_windows(log_of((0, 1), (10, 1), (40, 1), (70, 1)), recipe(gaps="error"))
     assert refused.value.windows == 4
 
 
 def test_a_duplicate_is_named() -> None:
     with pytest.raises(DuplicatedTime, match="2015-03-01T00:05:00") as refused:
-        windowed(log_of((0, 1), (5, 2), (5, 3), (5, 4), (7, 1), (7, 2)), recipe(duplicates="error"))
+        split_into_windows(log_of((0, 1), (5, 2), (5, 3), (5, 4), (7, 1), (7, 2)), recipe(duplicates="error"))
     assert refused.value.moments == 2
 
 
 def test_the_later_record_of_a_moment_wins_if_asked() -> None:
     rows = [(0, 7), (5, 2), (0, 1), (5, 3)]
-    assert shown(windowed(log_of(*rows), recipe(duplicates="last", combine="sum"))) == [("00:00", 4.0, 0)]
+    assert shown(split_into_windows(log_of(*rows), recipe(duplicates="last", combine="sum"))) == [("00:00", 4.0, 0)]
 
 
 def test_sums_of_windows_that_the_log_covers_in_part_are_left_out() -> None:
     every_two_minutes = [(minute, 1.0) for minute in range(7, 45, 2)]
-    assert shown(windowed(log_of(*every_two_minutes), recipe(combine="sum"))) == [
+    assert shown(split_into_windows(log_of(*every_two_minutes), recipe(combine="sum"))) == [
         ("00:10", 5.0, 0),
         ("00:20", 5.0, 0),
         ("00:30", 5.0, 0),
     ]
-    assert [start for start, _, _ in shown(windowed(log_of(*every_two_minutes), recipe(combine="mean")))] == [
+    assert [start for start, _, _ in shown(split_into_windows(log_of(*every_two_minutes), recipe(combine="mean")))] == [
         "00:00",
         "00:10",
         "00:20",
@@ -101,28 +101,35 @@ def test_sums_of_windows_that_the_log_covers_in_part_are_left_out() -> None:
 
 def test_sums_next_to_a_gap_are_left_out_too() -> None:
     rows = [(minute, 1.0) for minute in range(60) if not 24 <= minute < 43]
-    assert shown(windowed(log_of(*rows), recipe(combine="sum"))) == [
+    assert shown(split_into_windows(log_of(*rows), recipe(combine="sum"))) == [
         ("00:00", 10.0, 0),
         ("00:10", 10.0, 0),
         ("00:50", 10.0, 1),
     ]
-    held = shown(windowed(log_of(*rows), recipe(combine="sum", gaps="hold")))
+    held = shown(split_into_windows(log_of(*rows), recipe(combine="sum", gaps="hold")))
     assert [value for _, value, _ in held] == [10.0] * 6
 
 
 def test_a_log_of_one_record_a_window_is_whole() -> None:
     rows = [(minute, float(minute)) for minute in range(7, 67, 10)]
-    assert [value for _, value, _ in shown(windowed(log_of(*rows), recipe(combine="sum")))] == [7, 17, 27, 37, 47, 57]
+    assert [value for _, value, _ in shown(split_into_windows(log_of(*rows), recipe(combine="sum")))] == [
+        7,
+        17,
+        27,
+        37,
+        47,
+        57,
+    ]
 
 
 def test_a_log_shorter_than_a_window_is_refused() -> None:
     with pytest.raises(InvalidLog, match="no whole window of 600 s"):
-        windowed(log_of((3, 1), (4, 1), (5, 1)), recipe(combine="sum"))
+        split_into_windows(log_of((3, 1), (4, 1), (5, 1)), recipe(combine="sum"))
 
 
 def test_times_before_1970_have_windows_too() -> None:
     log = Log([-601, -1, 0], [1, 2, 3])
-    assert windowed(log, recipe(combine="last")).numbers.tolist() == [-2, -1, 0]
+    assert split_into_windows(log, recipe(combine="last")).numbers.tolist() == [-2, -1, 0]
 
 
 @pytest.mark.parametrize(

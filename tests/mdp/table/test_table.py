@@ -7,8 +7,8 @@ import mdp
 import storage
 from mdp import InvalidTable, ValueTable
 from mdp.process import DecisionProcess
-from mdp.projecting import Notice
-from mdp.table.drift import drift
+from mdp.progress import Notice
+from mdp.table.table import measure_drift
 from migration import Assignment, Workload, plan
 from storage import Secret
 from storage.errors import BadObject
@@ -122,9 +122,9 @@ def test_what_a_table_was_not_made_for_is_planned_by_ssm(
 
 
 def test_drift_is_the_share_that_is_on_other_tasks() -> None:
-    assert drift(Workload([1, 1, 2]), Workload([2, 2, 4])) == 0
-    assert drift(Workload([1, 0]), Workload([0, 1])) == 1
-    assert drift(Workload([2, 2], [1, 1]), Workload([2, 2], [1, 3])) == pytest.approx(0.25)
+    assert measure_drift(Workload([1, 1, 2]), Workload([2, 2, 4])) == 0
+    assert measure_drift(Workload([1, 0]), Workload([0, 1])) == 1
+    assert measure_drift(Workload([2, 2], [1, 1]), Workload([2, 2], [1, 3])) == pytest.approx(0.25)
 
 
 def test_a_table_that_is_not_there_or_was_signed_by_others_is_refused(exact: ValueTable) -> None:

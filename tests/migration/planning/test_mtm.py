@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from migration import AdditiveTerms, AdditiveValue, Assignment, Infeasible, InvalidInput, Plan, Workload, plan
 from migration.errors import ValueDoesNotFit
 from migration.planning import reference
-from migration.planning.values import Guide, ValueFunction
+from migration.planning.values import SearchGuide, ValueFunction
 from tests.migration.instances import Question, questions, random_question, skewed_workload
 
 
@@ -33,7 +33,7 @@ class Scrambled:
     gamma: float = 0.8
     asked: list[tuple[int, ...]] = field(default_factory=list)
 
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> "Scrambled":  # noqa: ARG002
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> "Scrambled":  # noqa: ARG002
         """It fits everything."""
         return self
 
@@ -41,14 +41,14 @@ class Scrambled:
         self.asked.append(tuple(boundaries))
         return self.scale * float(np.random.default_rng([self.seed, *boundaries]).random())
 
-    def guide(self, nodes: int) -> Guide:  # noqa: ARG002
+    def guide(self, nodes: int) -> SearchGuide:  # noqa: ARG002
         if self.terms is None:
-            return Guide.at_least(self.tasks, 0.0)
-        return Guide(self.terms, self.above, most_candidates=self.most_candidates)
+            return SearchGuide(AdditiveTerms(np.zeros(self.tasks + 1)), above=0.0)
+        return SearchGuide(self.terms, self.above, most_candidates=self.most_candidates)
 
 
 class Drifted(Scrambled):
-    def fitted(self, workload: Workload, nodes: int, tau: float) -> "Scrambled":  # noqa: ARG002
+    def fit_to(self, workload: Workload, nodes: int, tau: float) -> "Scrambled":  # noqa: ARG002
         raise ValueDoesNotFit(f"work has drifted by 40 % with {nodes} nodes at tau {tau:g}", drift=0.4)
 
 
@@ -236,7 +236,7 @@ def test_a_dear_boundary_is_avoided() -> None:
 
 def test_a_lazy_value_leaves_a_balanced_assignment_alone_and_no_other() -> None:
     class Lazy(AdditiveValue):
-        def guide(self, nodes: int) -> Guide:
+        def guide(self, nodes: int) -> SearchGuide:
             return super().guide(nodes)._replace(lazy=True)
 
     boundary = np.zeros(13)

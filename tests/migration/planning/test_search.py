@@ -10,7 +10,7 @@ from hypothesis import given
 from migration import Workload
 from migration.planning import balance, reference
 from migration.planning.partitions import all_partitions, count_partitions
-from migration.planning.search import ranked_partitions
+from migration.planning.search import rank_partitions
 from tests.migration.instances import Question, questions, taus, workloads
 
 
@@ -44,7 +44,7 @@ def test_partitions_come_out_in_order_of_gain_each_once(question: Question, seed
     interval = rng.integers(-3, 4, (workload.tasks + 1, workload.tasks + 1)).astype(float)
     first = balance.earliest_starts(workload, balance.cap(workload, nodes, question.tau))
     old = np.unique(question.current.boundaries)
-    ranked = list(ranked_partitions(workload.state_prefix, first, old, nodes, boundary, interval))
+    ranked = list(rank_partitions(workload.state_prefix, first, old, nodes, boundary, interval))
     expected = {
         boundaries: workload.total_state
         - reference.migration_cost(old.tolist(), boundaries, workload)

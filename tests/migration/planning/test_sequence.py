@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from migration import Assignment, Infeasible, InvalidInput, TooManyPartitions, UnknownStrategy, Workload, plan
 from migration.planning import plan_sequence, reference
-from tests.migration.instances import assignments, skewed_workload, taus, workloads
+from tests.migration.instances import assignments, intervals, skewed_workload, taus, workloads
 
 
 @settings(max_examples=max(200, settings().max_examples))
@@ -30,7 +30,7 @@ def test_no_sequence_of_balanced_partitions_is_cheaper(data: st.DataObject) -> N
 
 
 def test_the_thirteen_task_example_costs_six_where_single_steps_cost_seven() -> None:
-    current, workload = Assignment.of_lengths([4, 5, 4]), Workload.uniform(13)
+    current, workload = intervals(4, 5, 4), Workload.uniform(13)
     together = plan_sequence(current, [2, 3], workload, tau=0.4)
     assert sum(step.cost for step in together) == 6
     first = plan(current, 2, workload, tau=0.4)
@@ -39,7 +39,7 @@ def test_the_thirteen_task_example_costs_six_where_single_steps_cost_seven() -> 
 
 
 def test_table_three_as_its_own_definitions_have_it() -> None:
-    current, workload = Assignment.of_lengths([13, 7]), Workload.uniform(20)
+    current, workload = intervals(13, 7), Workload.uniform(20)
     assert sum(step.cost for step in plan_sequence(current, [3, 4], workload, tau=0.4)) == 6
 
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 
 from migration import Assignment, Infeasible, Plan, Workload, plan
 from migration.planning import reference
-from tests.migration.instances import Question, questions, random_question, skewed_workload
+from tests.migration.instances import Question, intervals, questions, random_question, skewed_workload
 
 
 def asked(question: Question, relax: bool = False) -> Plan:
@@ -113,7 +113,7 @@ def test_relaxing_finds_the_smallest_cap_and_says_so(question: Question) -> None
 
 
 def test_a_balanced_assignment_stays_as_it_is_even_if_its_state_is_empty() -> None:
-    current = Assignment.of_lengths([3, 5, 4])
+    current = intervals(3, 5, 4)
     answer = plan(current, 3, Workload([1.0] * 12, [0.0] * 12), tau=0.3)
     assert answer.target == current
     assert answer.moves == ()

@@ -42,8 +42,8 @@ def packed(value: object, compression: str = "auto", *, key: str = KEY, secret: 
     return bytes(pack({"state": value}, key=key, secret=secret, compression=compression))
 
 
-def there_and_back(value: object, compression: str = "auto", *, columns: bool = False) -> Any:
-    return unpack(packed(value, compression), key=KEY, secret=SECRET, columns=columns).parts["state"]
+def round_trip(value: object, compression: str = "auto") -> Any:
+    return unpack(packed(value, compression), key=KEY, secret=SECRET).parts["state"]
 
 
 def codec_of(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Codec "arrow": tables and batches come back as they were, in place."""
+"""Codec "arrow": tables and batches are decoded unchanged, in place."""
 
 import decimal
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from storage.codec import unpack
-from tests.storage.codec.objects import KEY, SECRET, codec_of, packed, there_and_back
+from tests.storage.codec.objects import KEY, SECRET, codec_of, packed, round_trip
 
 INTS = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -58,32 +58,32 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(tables(), st.sampled_from(["auto", "none", "lz4", "zstd"]))
-def test_a_table_comes_back_as_it_was(table: pa.Table, compression: str) -> None:
-    assert same(there_and_back(table, compression), table)
+def test_a_table_is_decoded_unchanged(table: pa.Table, compression: str) -> None:
+    assert same(round_trip(table, compression), table)
 
 
 @given(tables())
-def test_a_record_batch_comes_back_as_a_record_batch(table: pa.Table) -> None:
+def test_a_record_batch_is_decoded_as_a_record_batch(table: pa.Table) -> None:
     for batch in table.to_batches():
-        assert same(there_and_back(batch), batch)
+        assert same(round_trip(batch), batch)
 
 
 def test_rows_without_columns_are_counted() -> None:
     rows = pa.table({"a": [1, 2, 3]}).select([])
-    assert there_and_back(rows).num_rows == 3
+    assert round_trip(rows).num_rows == 3
 
 
 def test_no_rows_keep_their_columns() -> None:
     table = pa.table({"a": pa.array([], pa.int8()), "b": pa.array([], pa.dictionary(pa.int8(), pa.string()))})
     batch = pa.record_batch({"a": pa.array([], pa.int8())})
-    assert same(there_and_back(table), table)
-    assert same(there_and_back(batch), batch)
+    assert same(round_trip(table), table)
+    assert same(round_trip(batch), batch)
 
 
 def test_chunks_may_have_dictionaries_of_their_own() -> None:
     chunks = [pa.array(words).dictionary_encode() for words in (["a", "b"], ["c", "b", None])]
     table = pa.table({"word": pa.chunked_array(chunks)})
-    assert there_and_back(table).equals(table)
+    assert round_trip(table).equals(table)
 
 
 def test_a_slice_is_stored_without_the_rest() -> None:
@@ -92,7 +92,7 @@ def test_a_slice_is_stored_without_the_rest() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 4])
-def test_an_uncompressed_table_is_used_in_place_unless_it_lies_askew(cut: int) -> None:
+def test_an_uncompressed_table_is_used_in_place_if_it_is_aligned(cut: int) -> None:
     table = pa.table({"n": list(range(1_000))})
     memory = pa.py_buffer(b"-" * cut + packed(table, "none"))
     column = unpack(memoryview(memory)[cut:], key=KEY, secret=SECRET).parts["state"]["n"]

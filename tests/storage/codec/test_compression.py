@@ -6,7 +6,7 @@ import pytest
 
 from storage.codec import COMPRESSIONS, Part, read_header
 from storage.errors import InvalidStorageInput
-from tests.storage.codec.objects import KEY, SECRET, VALUES, packed, there_and_back
+from tests.storage.codec.objects import KEY, SECRET, VALUES, packed, round_trip
 
 NOISE = np.random.default_rng(7).bytes(1_000_000)
 
@@ -63,7 +63,7 @@ def test_auto_looks_at_all_of_a_large_state() -> None:
 def test_noise_survives_a_compression_that_makes_it_larger() -> None:
     part = part_of(NOISE, "lz4")
     assert part.stored_size > part.raw_size
-    assert there_and_back(NOISE, "lz4") == NOISE
+    assert round_trip(NOISE, "lz4") == NOISE
 
 
 def test_an_unknown_compression_is_refused_with_those_that_exist() -> None:

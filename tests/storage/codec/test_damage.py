@@ -67,7 +67,7 @@ def test_a_damaged_part_is_always_refused_in_ranged_reads() -> None:
             unpack_part(header, part.name, damaged)
 
 
-def test_every_single_bit_of_a_small_object_counts() -> None:
+def test_a_flip_of_any_bit_of_a_small_object_is_refused() -> None:
     data = bytes(pack({"a": b"12", "b": 3}, key=KEY, secret=SECRET))
     for bit in range(8 * len(data)):
         damaged = bytearray(data)

@@ -23,7 +23,7 @@ from storage.codec import (
 from tests.storage.codec.objects import KEY, SECRET, VALUES, packed
 
 
-def test_an_object_keeps_its_meta_data_and_its_parts_in_order() -> None:
+def test_an_object_keeps_its_metadata_and_its_parts_in_order() -> None:
     parts = {"state": {"a": 1}, "pending": [("row", 1)], "": b"", "ünï": None}
     meta: dict[str, JSON] = {"epoch": 7, "unit": {"task": 3, "keys": ["a", None]}}
     found = unpack(pack(parts, key=KEY, secret=SECRET, meta=meta), key=KEY, secret=SECRET)
@@ -55,13 +55,13 @@ def test_packed_bytes_cannot_be_changed_by_accident() -> None:
     assert (data.readonly, data.format, data.nbytes) == (True, "B", len(data))
 
 
-def test_a_part_is_decoded_once_and_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_decoded_once_and_only_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded = []
     real = CODECS["bytes"]
 
-    def decode(data: memoryview, detail: Any, columns: bool) -> object:
+    def decode(data: memoryview, detail: Any) -> object:
         decoded.append(bytes(data))
-        return real.decode(data, detail, columns)
+        return real.decode(data, detail)
 
     monkeypatch.setattr("storage.codec.envelope.CODECS", {"bytes": real._replace(decode=decode)})
     parts = unpack(pack({"a": b"1", "b": b"2"}, key=KEY, secret=SECRET), key=KEY, secret=SECRET).parts
@@ -77,10 +77,6 @@ def test_every_part_can_be_read_alone() -> None:
         assert (part.name, part.codec, part.offset % 64) == (name, name, 0)
         value = unpack_part(header, name, bytes(data[part.offset : part.stop]))
         assert str(value) == str(unpack(data, key=KEY, secret=SECRET).parts[name])
-    table = unpack_part(
-        header, "mapping", data[header.parts["mapping"].offset : header.parts["mapping"].stop], columns=True
-    )
-    assert table.column_names == ["key", "value"]
     with pytest.raises(errors.InvalidStorageInput, match=r"no part 'other'. It has 'arrow', 'numpy'"):
         unpack_part(header, "other", b"")
 
@@ -104,13 +100,13 @@ def test_a_damaged_part_is_named() -> None:
         errors.DamagedObject, match=f"refused object '{KEY}': part 'pending' does not match its checksum"
     ):
         unpack(data, key=KEY, secret=SECRET)
-    with pytest.raises(errors.DamagedObject, match="part 'state' has 7 bytes, and was written with"):
+    with pytest.raises(errors.DamagedObject, match="part 'state' has 7 bytes instead of"):
         unpack_part(header, "state", b"1" * 7)
 
 
 def test_an_object_in_the_place_of_another_is_refused() -> None:
     data = packed({"a": 1}, key="units/task-1/3.state")
-    with pytest.raises(errors.ForeignObject, match=r"signed for another place, 'units/task-1/3.state'"):
+    with pytest.raises(errors.ForeignObject, match=r"signed for another key, 'units/task-1/3.state'"):
         unpack(data, key="units/task-2/3.state", secret=SECRET)
 
 
@@ -122,7 +118,7 @@ def test_two_parts_of_like_size_cannot_be_exchanged() -> None:
         unpack(swapped, key=KEY, secret=SECRET)
 
 
-def test_a_header_does_not_vouch_for_the_parts_of_another_object() -> None:
+def test_a_header_does_not_authenticate_the_parts_of_another_object() -> None:
     older, newer = packed(b"1" * 64, "none"), packed(b"2" * 64, "none")
     with pytest.raises(errors.DamagedObject):
         unpack(newer[:-64] + older[-64:], key=KEY, secret=SECRET)
@@ -134,14 +130,14 @@ def test_another_secret_is_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [b"PK\x03\x04", b"x", b"<Error>NoSuchKey</Error>", bytes(4096)], ids=repr)
-def test_bytes_of_others_are_refused(data: bytes) -> None:
+def test_bytes_of_other_programs_are_refused(data: bytes) -> None:
     with pytest.raises(errors.ForeignObject, match="not an object of spark-elastic"):
         unpack(data[:100], key=KEY, secret=SECRET)
 
 
 @pytest.mark.parametrize("length", [0, 3, 8, 13, 14, 50])
-def test_an_object_that_was_hardly_begun_is_damaged(length: int) -> None:
-    with pytest.raises(errors.DamagedObject, match=f"only {length} are there"):
+def test_an_object_that_ends_within_its_header_is_damaged(length: int) -> None:
+    with pytest.raises(errors.DamagedObject, match=f"there are only {length}"):
         unpack(packed(1)[:length], key=KEY, secret=SECRET)
 
 
@@ -171,8 +167,8 @@ def test_a_flipped_bit_in_the_header_is_damage_and_not_a_foreign_signature() -> 
 
 
 @pytest.mark.parametrize("meta", [{"a": (1,)}, {"a": {1}}, {1: 2}, {"a": float("inf")}], ids=repr)
-def test_meta_data_that_is_no_json_is_refused(meta: Any) -> None:
-    with pytest.raises(errors.InvalidStorageInput, match=r"meta data of .* is no JSON"):
+def test_metadata_that_is_not_json_is_refused(meta: Any) -> None:
+    with pytest.raises(errors.InvalidStorageInput, match=r"metadata of .* is not JSON"):
         pack({}, key=KEY, secret=SECRET, meta=meta)
 
 

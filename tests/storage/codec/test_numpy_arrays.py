@@ -11,7 +11,7 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 from storage.codec import unpack
-from tests.storage.codec.objects import KEY, SECRET, codec_of, packed, there_and_back
+from tests.storage.codec.objects import KEY, SECRET, codec_of, packed, round_trip
 
 Array = NDArray[Any]
 
@@ -41,8 +41,8 @@ def same(one: Array, other: Array) -> bool:
 
 
 @given(arrays(), st.sampled_from(["auto", "none", "lz4", "zstd"]))
-def test_an_array_comes_back_as_it_was(array: Array, compression: str) -> None:
-    back = there_and_back(array, compression)
+def test_an_array_is_decoded_unchanged(array: Array, compression: str) -> None:
+    back = round_trip(array, compression)
     assert codec_of(array) == "numpy"
     assert same(back, array)
     if array.flags.forc:
@@ -53,16 +53,16 @@ def test_an_array_comes_back_as_it_was(array: Array, compression: str) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=3), arrays(), min_size=1, max_size=2))
-def test_named_arrays_come_back_in_their_order(named: dict[str, Array]) -> None:
-    back = there_and_back(named)
+def test_named_arrays_keep_their_order(named: dict[str, Array]) -> None:
+    back = round_trip(named)
     assert codec_of(named) == "numpy"
     assert list(back) == list(named)
     assert all(same(back[name], array) for name, array in named.items())
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
-def test_arrays_come_back_read_only(compression: str) -> None:
-    back = there_and_back(np.zeros(100), compression)
+def test_decoded_arrays_are_read_only(compression: str) -> None:
+    back = round_trip(np.zeros(100), compression)
     with pytest.raises(ValueError, match="read-only"):
         back[0] = 1.0
 
@@ -85,7 +85,7 @@ def test_an_uncompressed_array_is_used_in_place() -> None:
     ids=["objects", "structured", "variable text", "metadata", "masked"],
 )
 def test_arrays_that_are_more_than_their_memory_are_pickled(array: Array) -> None:
-    back = there_and_back(array)
+    back = round_trip(array)
     assert codec_of(array) == codec_of({"a": array}) == "pickle"
     assert (type(back), back.dtype, back.tolist()) == (type(array), array.dtype, array.tolist())
 
@@ -95,10 +95,10 @@ def test_number_types_of_other_libraries_are_pickled() -> None:
     rational = pytest.importorskip("numpy._core._rational_tests").rational
     halves = np.array([rational(1, 2)])
     assert codec_of(halves) == "pickle"
-    assert there_and_back(halves).tolist() == [rational(1, 2)]
+    assert round_trip(halves).tolist() == [rational(1, 2)]
 
 
 def test_arrays_under_other_names_than_text_are_pickled() -> None:
-    back = there_and_back({1: np.arange(3)})
+    back = round_trip({1: np.arange(3)})
     assert codec_of({1: np.arange(3)}) == "pickle"
     assert back[1].tolist() == [0, 1, 2]

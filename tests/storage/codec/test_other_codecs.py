@@ -11,7 +11,7 @@ from hypothesis import given
 
 from storage import errors
 from storage.codec import CODECS, Json, pack, unpack
-from tests.storage.codec.objects import KEY, SECRET, VALUES, Visit, codec_of, packed, there_and_back
+from tests.storage.codec.objects import KEY, SECRET, VALUES, Visit, codec_of, packed, round_trip
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 DOCUMENTS = st.recursive(
@@ -25,14 +25,14 @@ PICKLED: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def test_every_codec_is_asked_in_turn() -> None:
+def test_the_codecs_are_tried_in_order() -> None:
     assert list(CODECS) == list(VALUES)
     assert [codec_of(value) for value in VALUES.values()] == list(VALUES)
 
 
 @given(DOCUMENTS, COMPRESSIONS)
-def test_a_document_comes_back_without_its_wrapper(document: Any, compression: str) -> None:
-    assert there_and_back(Json(document), compression) == document
+def test_a_document_is_decoded_without_its_wrapper(document: Any, compression: str) -> None:
+    assert round_trip(Json(document), compression) == document
 
 
 @pytest.mark.parametrize("document", [(1, 2), {1: "a"}, float("nan"), {"a": {1}}, {"a": b"b"}], ids=repr)
@@ -42,23 +42,23 @@ def test_a_document_that_json_would_change_is_refused(document: Any) -> None:
 
 
 @given(st.binary(), COMPRESSIONS)
-def test_bytes_come_back_as_the_type_they_were(data: bytes, compression: str) -> None:
+def test_bytes_keep_their_type(data: bytes, compression: str) -> None:
     for kind in (bytes, bytearray, memoryview):
-        back = there_and_back(kind(data), compression)
+        back = round_trip(kind(data), compression)
         assert codec_of(kind(data)) == "bytes"
         assert (type(back), bytes(back)) == (kind, data)
 
 
-def test_any_memoryview_comes_back_flat_and_read_only() -> None:
+def test_any_memoryview_is_decoded_flat_and_read_only() -> None:
     grid = np.arange(12, dtype=np.int32).reshape(3, 4)
     for view in (grid.data, grid[:, ::2].data, grid.data[::2]):
-        back = there_and_back(view)
+        back = round_trip(view)
         assert (back.format, back.readonly, back.tobytes()) == ("B", True, view.tobytes())
 
 
 @given(PICKLED, COMPRESSIONS)
-def test_any_other_value_comes_back_equal(value: Any, compression: str) -> None:
-    assert there_and_back(value, compression) == value
+def test_any_other_value_is_decoded_equal(value: Any, compression: str) -> None:
+    assert round_trip(value, compression) == value
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
@@ -67,20 +67,20 @@ def test_arrays_inside_a_users_object_can_be_written_to_again(length: int, compr
     frozen = np.arange(length)
     frozen.flags.writeable = False
     value = [np.arange(length), np.asfortranarray(np.ones((length, 2))), frozen]
-    first, second, third = there_and_back(value, compression)
+    first, second, third = round_trip(value, compression)
     first += 1
     assert first[0] == 1
     assert second.flags.f_contiguous
     assert third.tolist() == frozen.tolist()
 
 
-def test_functions_and_local_classes_travel() -> None:
+def test_functions_and_local_classes_can_be_stored() -> None:
     class Local:
         def twice(self, number: int) -> int:
             return 2 * number
 
-    assert there_and_back([Local()])[0].twice(4) == 8
-    assert there_and_back(lambda number: number + 1)(1) == 2
+    assert round_trip([Local()])[0].twice(4) == 8
+    assert round_trip(lambda number: number + 1)(1) == 2
 
 
 class Unwilling:

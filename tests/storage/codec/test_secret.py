@@ -53,7 +53,7 @@ def test_a_revealed_secret_is_the_same_elsewhere() -> None:
     assert secret != secret.reveal()
 
 
-def test_a_secret_that_can_be_guessed_is_refused_and_not_quoted() -> None:
+def test_a_short_secret_is_refused_and_not_quoted() -> None:
     with pytest.raises(errors.InvalidStorageInput, match=r"6 bytes.*at least 16") as caught:
         Secret.of("sesame")
     assert "sesame" not in str(caught.value)

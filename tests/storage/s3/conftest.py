@@ -9,7 +9,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from scripts.s3_server import S3Server, minio_binary
+from scripts.s3_server import S3Server, find_minio
 from storage.stores.s3 import S3Store, open_s3
 from tests.storage.conftest import BUCKET
 from tests.storage.s3.faulty_server import FaultyServer
@@ -33,7 +33,7 @@ def _only_given_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: p
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> S3Server:
     """The most real server there is."""
-    running: S3Server = request.getfixturevalue("minio" if minio_binary() else "moto")
+    running: S3Server = request.getfixturevalue("minio" if find_minio() else "moto")
     return running
 
 
@@ -57,7 +57,7 @@ def _behind_faults(server: S3Server) -> Iterator[tuple[FaultyServer, S3Store]]:
 
 @pytest.fixture
 def faulty(_behind_faults: tuple[FaultyServer, S3Store]) -> FaultyServer:
-    """A server that behaves until it is told otherwise."""
+    """A server that works until a test makes it fail."""
     faulty, _ = _behind_faults
     faulty.behave()
     return faulty

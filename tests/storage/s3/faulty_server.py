@@ -1,4 +1,4 @@
-"""A server between the store and the real one, that misbehaves as it is told and then behaves again."""
+"""A server between the store and the real one, which fails requests on demand."""
 
 import http.client
 from collections.abc import Callable, Iterator
@@ -75,7 +75,7 @@ Fault = Callable[[Exchange], None]
 
 def say(status: int, code: str) -> Fault:
     """An S3 error; the request does not reach the real server."""
-    return answer(status, f"<Error><Code>{code}</Code><Message>as told</Message></Error>")
+    return answer(status, f"<Error><Code>{code}</Code><Message>on demand</Message></Error>")
 
 
 def answer(status: int, xml: str) -> Fault:

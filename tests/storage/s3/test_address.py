@@ -51,7 +51,7 @@ def test_slashes_around_a_prefix_do_not_matter() -> None:
         "s3://elastic/" + 30 * "hunter2",
     ],
 )
-def test_a_url_that_cannot_be_right_is_refused_without_repeating_it(url: str) -> None:
+def test_an_invalid_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(InvalidStorageInput) as refusal:
         Address.parse(url)
     assert "hunter2" not in f"{refusal.value!r} {refusal.value}"

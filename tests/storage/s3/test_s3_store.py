@@ -10,7 +10,7 @@ import pytest
 
 from scripts.s3_server import S3Server
 from storage.errors import InvalidStorageInput, StorageError, StoreRefused
-from storage.stores.protocol import Entry, Store, Stored
+from storage.stores.protocol import ObjectInfo, Store
 from storage.stores.s3 import S3Store, multipart, open_s3
 from tests.storage.conftest import BUCKET
 from tests.storage.s3.conftest import Open
@@ -27,7 +27,7 @@ def test_a_store_prints_as_its_url_which_opens_it_again(store: S3Store, server: 
     store.put("a/b.x", b"1")
     assert repr(store) == f"<S3Store {store.url}>"
     again = open_s3(store.url, **server.settings())
-    assert bytes(again.get("a/b.x").data) == b"1"
+    assert bytes(again.get("a/b.x")) == b"1"
     again.close()
 
 
@@ -38,18 +38,18 @@ def test_keys_of_one_prefix_are_not_seen_under_another(opened: Open, server: S3S
     longer.close()
 
 
-def test_a_large_object_goes_in_parts_and_comes_back_whole(
+def test_a_large_object_is_written_in_parts_and_read_whole(
     opened: Open, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multipart, "_PART", 5 * 1024 * 1024)
+    monkeypatch.setattr(multipart, "_PART_BYTES", 5 * 1024 * 1024)
     store = opened(faulty, multipart_bytes=len(SIX_MEGABYTES))
-    version = store.put("large.x", SIX_MEGABYTES)
+    store.put("large.x", SIX_MEGABYTES)
     assert sum("partNumber=" in request.path for request in faulty.seen) == 2
-    assert store.get("large.x") == Stored(memoryview(SIX_MEGABYTES), version)
+    assert bytes(store.get("large.x")) == SIX_MEGABYTES
     assert bytes(store.get_range("large.x", 5_242_870, 5_242_890)) == SIX_MEGABYTES[5_242_870:5_242_890]
 
 
-def test_an_object_below_the_threshold_goes_in_one_request(opened: Open, faulty: FaultyServer) -> None:
+def test_an_object_below_the_threshold_is_written_in_one_request(opened: Open, faulty: FaultyServer) -> None:
     store = opened(faulty, multipart_bytes=len(SIX_MEGABYTES) + 1)
     faulty.seen.clear()
     store.put("large.x", SIX_MEGABYTES)
@@ -59,7 +59,7 @@ def test_an_object_below_the_threshold_goes_in_one_request(opened: Open, faulty:
 def test_parts_that_fail_for_good_are_aborted(
     opened: Open, faulty: FaultyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multipart, "_PART", 5 * 1024 * 1024)
+    monkeypatch.setattr(multipart, "_PART_BYTES", 5 * 1024 * 1024)
     store = opened(faulty, multipart_bytes=1)
     faulty.when = lambda request: say(403, "AccessDenied") if "partNumber=2" in request.path else None
     with pytest.raises(StoreRefused):
@@ -87,7 +87,7 @@ def test_uploads_of_killed_writers_are_aborted_when_they_are_old_enough(
 
 
 def test_opening_aborts_what_killed_writers_have_left(opened: Open, moto: S3Server, prefix: str) -> None:
-    client = opened(moto)._clients.silent_for(20)
+    client = opened(moto)._clients.with_timeout(20)
     client.create_multipart_upload(Bucket=BUCKET, Key=f"{prefix}/a.x")
     client.create_multipart_upload(Bucket=BUCKET, Key=f"other-{prefix}/a.x")
     opened(moto)  # moto dates all uploads back to 2010
@@ -95,7 +95,7 @@ def test_opening_aborts_what_killed_writers_have_left(opened: Open, moto: S3Serv
     assert [upload["Key"] for upload in left] == [f"other-{prefix}/a.x"]
 
 
-def test_an_empty_range_only_asks_whether_the_object_is_there(opened: Open, faulty: FaultyServer) -> None:
+def test_an_empty_range_only_asks_whether_the_object_exists(opened: Open, faulty: FaultyServer) -> None:
     store = opened(faulty)
     store.put("a.x", b"0123456789")
     faulty.seen.clear()
@@ -113,17 +113,17 @@ def test_a_server_that_ignores_ranges_does_not_matter(opened: Open, moto: S3Serv
 
 def test_a_listing_shows_objects_only(store: S3Store, prefix: str) -> None:
     store.put("a/b.x", b"1")
-    client = store._clients.silent_for(20)
+    client = store._clients.with_timeout(20)
     client.put_object(Bucket=BUCKET, Key=f"{prefix}/.probe-of-a-killed-opening", Body=b"1")
     client.put_object(Bucket=BUCKET, Key=f"{prefix}/folder-made-in-a-console/", Body=b"")
-    assert list(store.list()) == [Entry("a/b.x", 1)]
+    assert list(store.list()) == [ObjectInfo("a/b.x", 1)]
 
 
 def test_a_writer_sends_a_checksum_that_the_server_checks(
     minio: S3Server, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(minio)
-    monkeypatch.setattr("storage.stores.s3.bucket.wire_checksum", lambda _: "AAAAAA==")
+    monkeypatch.setattr("storage.stores.s3.bucket.format_checksum", lambda _: "AAAAAA==")
     with pytest.raises(StorageError, match="XAmzContentChecksumMismatch"):
         store.put("a.x", b"these bytes have another checksum", timeout=1)
     assert list(store.list()) == []
@@ -147,7 +147,8 @@ def test_credentials_may_come_from_the_environment(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", server.settings()["access_key"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.settings()["secret_key"])
     store = open_s3(server.url(BUCKET, prefix))
-    assert store.put("a.x", b"1") == store.get("a.x").version
+    store.put("a.x", b"1")
+    assert bytes(store.get("a.x")) == b"1"
     store.close()
 
 
@@ -161,12 +162,12 @@ def test_no_log_line_repr_or_exception_holds_the_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)  # of botocore and urllib3, too
     secret = "a-very-distinctive-secret"  # noqa: S105
-    told: list[str] = []
+    messages: list[str] = []
 
     def fails(*arguments: Any, **settings: Any) -> None:
         with pytest.raises(StorageError) as error:
             opened(*arguments, **settings)
-        told.extend((repr(error.value), *traceback.format_exception(error.value)))
+        messages.extend((repr(error.value), *traceback.format_exception(error.value)))
 
     fails(minio, secret_key=secret)
     fails(minio, access_key="nobody", secret_key=secret)
@@ -174,8 +175,8 @@ def test_no_log_line_repr_or_exception_holds_the_secret(
     fails(faulty, secret_key=secret)
     fails(S3Server("none", [], 1, "", minio._log), secret_key=secret)
     store = opened(faulty)
-    told.extend((repr(store), store.url, repr(vars(store)), repr(minio)))
-    told.extend(record.getMessage() for record in caplog.records)
-    assert "SignatureDoesNotMatch" in "".join(told)
-    assert secret not in "".join(told)
-    assert minio.settings()["secret_key"] not in "".join(told)
+    messages.extend((repr(store), store.url, repr(vars(store)), repr(minio)))
+    messages.extend(record.getMessage() for record in caplog.records)
+    assert "SignatureDoesNotMatch" in "".join(messages)
+    assert secret not in "".join(messages)
+    assert minio.settings()["secret_key"] not in "".join(messages)

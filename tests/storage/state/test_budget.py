@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from storage.errors import InvalidStorageInput
 from storage.state.budget import ByteBudget
 
-PATIENCE = 10.0  # seconds; reached only by a deadlock
+TIMEOUT_SECONDS = 10.0  # seconds; reached only by a deadlock
 
 
 class Flights:
@@ -25,7 +25,7 @@ class Flights:
         self.over: list[list[int]] = []  # moments with too much in flight that was not one item alone
 
     def fly(self, size: int, true_size: int) -> int:
-        with self.budget.taken(size) as grant:
+        with self.budget.reserve(size) as grant:
             with self._lock:
                 self._now.append(size)
                 if sum(self._now) > self.budget.capacity and len([one for one in self._now if one]) > 1:
@@ -44,7 +44,7 @@ def test_the_budget_is_never_exceeded_unless_by_one_item_alone_and_all_get_throu
     flights = Flights(capacity)
     with ThreadPoolExecutor(8) as executor:
         flown = [executor.submit(flights.fly, *item) for item in items]
-        assert [future.result(PATIENCE) for future in flown] == [size for size, _ in items]
+        assert [future.result(TIMEOUT_SECONDS) for future in flown] == [size for size, _ in items]
     assert flights.over == []
     assert flights.budget.used == 0
     assert flights.budget.peak <= max([capacity, *(size for size, _ in items)])
@@ -55,36 +55,36 @@ def test_a_large_item_is_not_overtaken_for_ever_by_small_ones() -> None:
     order: list[str] = []
 
     def queue(name: str, size: int) -> None:
-        with budget.taken(size):
+        with budget.reserve(size):
             order.append(name)
 
     with ThreadPoolExecutor(4) as executor:
-        with budget.taken(5):
+        with budget.reserve(5):
             queued = [executor.submit(queue, "large", 10)]
             wait_until(lambda: len(budget._queue) == 1)
             queued += [executor.submit(queue, "small", 1), executor.submit(queue, "tiny", 0)]
             wait_until(lambda: len(budget._queue) == 3)
             assert order == []
         for future in queued:
-            future.result(PATIENCE)
+            future.result(TIMEOUT_SECONDS)
     assert order[0] == "large"
 
 
 def test_a_size_that_turns_out_larger_keeps_others_out_and_does_not_wait() -> None:
     budget = ByteBudget(10)
     with ThreadPoolExecutor(1) as executor:
-        with budget.taken(2) as grant:
+        with budget.reserve(2) as grant:
             grant.resize(50)
             other = executor.submit(take, budget, 1)
             wait_until(lambda: len(budget._queue) == 1)
             assert not other.done()
-        assert other.result(PATIENCE) == 1
+        assert other.result(TIMEOUT_SECONDS) == 1
     assert (budget.used, budget.peak) == (0, 50)
 
 
-def test_bytes_are_given_back_when_the_work_fails() -> None:
+def test_bytes_are_released_when_the_work_fails() -> None:
     budget = ByteBudget(10)
-    with pytest.raises(KeyError), budget.taken(10):
+    with pytest.raises(KeyError), budget.reserve(10):
         raise KeyError
     assert budget.used == 0
 
@@ -96,12 +96,12 @@ def test_a_budget_without_bytes_is_refused() -> None:
 
 def take(budget: ByteBudget, size: int) -> int:
     """Take the size alone, and say how much was in use then."""
-    with budget.taken(size):
+    with budget.reserve(size):
         return budget.used
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The collector: garbage goes, and what anybody may still need stays. What it does amid races is in test_simulation."""
+"""The collector deletes garbage and keeps what a process may still need; test_simulation has its races."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,13 +7,13 @@ import pytest
 
 from storage.codec import Secret
 from storage.errors import InvalidStorageInput
-from storage.state import Collected, Collector, InputLog, Manifest, Manifests, StateManager, StateRef, Unit
+from storage.state import CollectionResult, Collector, InputLog, Manifest, Manifests, StateManager, StateRef, UnitId
 from storage.state.leases import Lease
 from storage.stores.memory import MemoryStore
-from storage.stores.protocol import Entry, Store
+from storage.stores.protocol import ObjectInfo, Store
 
 SECRET = Secret.of("a secret for tests only")
-TASKS = [Unit.of_task(0), Unit.of_task(1)]
+TASKS = [UnitId.from_number(0), UnitId.from_number(1)]
 
 
 def owner(store: Store) -> Manifests:
@@ -22,7 +22,7 @@ def owner(store: Store) -> Manifests:
     return manifests
 
 
-def save(store: Store, unit: Unit, batch: int, lease: Lease) -> StateRef:
+def save(store: Store, unit: UnitId, batch: int, lease: Lease) -> StateRef:
     with StateManager(store, SECRET, "counts") as states:
         return states.save(unit, "state", batch=batch, lease=lease)
 
@@ -39,7 +39,7 @@ def run_batch(store: Store, manifests: Manifests, batch: int) -> None:
     manifests.commit_batch(batch, [log.append(batch, 0, {0: pa.table({"a": [batch]})})])
 
 
-def collect(store: Store, keep: int = 1) -> Collected:
+def collect(store: Store, keep: int = 1) -> CollectionResult:
     return Collector(store, SECRET, "counts", keep=keep).collect()
 
 
@@ -47,7 +47,7 @@ def there(store: Store, folder: str) -> list[str]:
     return [entry.key for entry in store.list(f"operators/counts/{folder}/")]
 
 
-def test_old_states_logs_and_manifests_go_and_are_counted(any_store: Store) -> None:
+def test_old_states_logs_and_manifests_are_deleted_and_counted(any_store: Store) -> None:
     manifests = owner(any_store)
     for batch in range(3):
         run_batch(any_store, manifests, batch)
@@ -58,7 +58,7 @@ def test_old_states_logs_and_manifests_go_and_are_counted(any_store: Store) -> N
     assert collected.bytes == size - sum(entry.size for entry in any_store.list())
     assert there(any_store, "state") == [ref.key for ref in refs]
     assert (there(any_store, "log"), len(there(any_store, "manifest"))) == ([], 1)
-    assert collect(any_store) == Collected()
+    assert collect(any_store) == CollectionResult()
 
 
 def test_what_is_saved_under_an_open_lease_stays_until_the_lease_is_closed(store: MemoryStore) -> None:
@@ -102,14 +102,14 @@ class InterruptedStore(MemoryStore):
         super().__init__()
         self.after_listing: dict[str, Callable[[], object]] = {}
 
-    def list(self, prefix: str = "", *, timeout: float | None = None) -> Iterator[Entry]:
+    def list(self, prefix: str = "", *, timeout: float | None = None) -> Iterator[ObjectInfo]:
         found = super().list(prefix, timeout=timeout)
         self.after_listing.pop(prefix.split("/")[2], lambda: None)()
         return found
 
 
 @pytest.mark.parametrize("folder", ["state", "log", "manifest", "leases"])
-def test_what_happens_in_the_midst_of_a_collection_loses_nothing(folder: str) -> None:
+def test_a_collection_loses_nothing_that_happens_meanwhile(folder: str) -> None:
     store = InterruptedStore()
     manifests = owner(store)
     for batch in range(2):
@@ -133,7 +133,7 @@ def test_what_happens_in_the_midst_of_a_collection_loses_nothing(folder: str) ->
     assert len(there(store, "log")) == 1
 
 
-def test_input_that_was_never_committed_goes_with_its_batch_and_not_before(store: MemoryStore) -> None:
+def test_input_that_was_never_committed_is_deleted_with_its_batch(store: MemoryStore) -> None:
     manifests = owner(store)
     log = InputLog(store, SECRET, "counts")
     for batch in (0, 1):
@@ -145,17 +145,17 @@ def test_input_that_was_never_committed_goes_with_its_batch_and_not_before(store
     assert len(there(store, "log")) == 1
 
 
-def test_leases_of_controllers_that_were_fenced_off_protect_nothing(store: MemoryStore) -> None:
+def test_leases_of_fenced_drivers_protect_nothing(store: MemoryStore) -> None:
     old = owner(store)
     owner(store)
-    save(store, TASKS[0], 0, old.leases.open("migration"))  # it does not know yet that it was fenced off
+    save(store, TASKS[0], 0, old.leases.open("migration"))  # it does not know yet that it is fenced
     collected = collect(store)
     assert (collected.states, collected.leases) == (1, 1)
 
 
 def test_nothing_is_collected_before_there_is_a_manifest(store: MemoryStore) -> None:
     InputLog(store, SECRET, "counts").append(0, 0, {0: pa.table({"a": [1]})})
-    assert collect(store) == Collected()
+    assert collect(store) == CollectionResult()
     assert len(there(store, "log")) == 1
 
 

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from storage.codec import HEADER_GUESS_BYTES, Secret
 from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput
@@ -12,7 +12,7 @@ from storage.state import InputLog, LogRef
 from storage.state.paths import Paths
 from storage.stores.memory import MemoryStore
 from storage.stores.protocol import Store
-from tests.storage.state.doubles import WatchedStore
+from tests.storage.state.fake_stores import MeasuredStore
 
 SECRET = Secret.of("a secret for tests only")
 
@@ -51,38 +51,14 @@ def test_an_append_is_never_overwritten_by_another_one_of_the_same_input(store: 
     assert log(store).read(second, [1]) == {1: rows(2)}
 
 
-def test_only_what_was_committed_is_replayed(store: MemoryStore) -> None:
-    log(store).append(0, 0, {1: rows(1)})
-    committed = log(store).append(0, 0, {1: rows(2)})
-    assert [found.rows for found in log(store).replay([committed], {1: -1}, up_to=0)] == [rows(2)]
-
-
-@settings(max_examples=max(20, settings().max_examples // 3))
-@given(st.data())
-def test_a_replay_gives_each_task_its_rows_after_its_own_batch_in_the_order_of_input(data: st.DataObject) -> None:
-    store = MemoryStore()
-    places = data.draw(
-        st.lists(st.tuples(*(st.integers(0, highest) for highest in (5, 2, 3, 2))), unique=True, max_size=25)
-    )
-    refs: list[LogRef] = []
-    expected: list[tuple[tuple[int, ...], int, list[int]]] = []
-    after = data.draw(st.dictionaries(st.integers(0, 4), st.integers(-1, 5), max_size=5))
-    up_to = data.draw(st.integers(-1, 6))
-    for number, place in enumerate(places):
-        batch, round_, partition, chunk = place
-        tasks = sorted(data.draw(st.sets(st.integers(0, 4))))
-        slices = {task: rows(number, task) for task in tasks}
-        refs.append(log(store).append(batch, partition, slices, round=round_, chunk=chunk))
-        expected += [(place, task, [number, task]) for task in tasks if after.get(task, up_to) < batch <= up_to]
-    replayed = [
-        ((ref.batch, ref.round, ref.partition, ref.chunk), task, found["value"].to_pylist())
-        for ref, task, found in log(store).replay(refs, after, up_to)
-    ]
-    assert replayed == sorted(expected)
+@given(st.sets(st.tuples(*(st.integers(0, highest) for highest in (5, 2, 3, 2))), max_size=25))
+def test_refs_sort_in_the_order_of_batch_round_partition_and_chunk(places: set[tuple[int, ...]]) -> None:
+    refs = [LogRef.new(*place) for place in places]
+    assert [(ref.batch, ref.round, ref.partition, ref.chunk) for ref in sorted(refs)] == sorted(places)
 
 
 def test_one_task_of_many_costs_the_header_and_its_own_bytes() -> None:
-    store = WatchedStore()
+    store = MeasuredStore()
     ref = log(store).append(0, 0, {task: noise(task, kilobytes=256) for task in range(64)})
     assert log(store).read(ref, [40]) == {40: noise(40, kilobytes=256)}
     assert store.requests == 2
@@ -91,22 +67,15 @@ def test_one_task_of_many_costs_the_header_and_its_own_bytes() -> None:
 
 
 def test_neighbours_are_fetched_together_and_others_apart() -> None:
-    store = WatchedStore()
+    store = MeasuredStore()
     ref = log(store).append(0, 0, {task: noise(task, kilobytes=100) for task in range(20)})
     assert list(log(store).read(ref, [5, 6, 7, 15])) == [5, 6, 7, 15]
     assert store.requests == 3
     assert store.fetched <= HEADER_GUESS_BYTES + 405 * 1024
 
 
-def test_a_replay_fetches_no_object_that_its_tasks_have_already() -> None:
-    store = WatchedStore()
-    refs = [log(store).append(batch, 0, {0: rows(batch), 1: rows(batch)}) for batch in range(10)]
-    assert [found.ref.batch for found in log(store).replay(refs, {0: 6}, up_to=8)] == [7, 8]
-    assert store.requests == 2
-
-
 def test_a_header_longer_than_the_guess_is_fetched_in_full() -> None:
-    store = WatchedStore()
+    store = MeasuredStore()
     ref = log(store).append(0, 0, {task: rows(task) for task in range(600)})
     assert log(store).read(ref, [599]) == {599: rows(599)}
 
@@ -115,7 +84,7 @@ def test_the_log_survives_a_restart(any_store: Store) -> None:
     ref = log(any_store).append(2, 0, {1: rows(4)}, round=1, chunk=3)
     named = LogRef.from_json(ref.to_json())
     assert (named, named.to_json()[:4]) == (ref, [2, 1, 0, 3])
-    assert [found.rows for found in log(any_store).replay([named], {1: 1}, up_to=2)] == [rows(4)]
+    assert log(any_store).read(named, [1]) == {1: rows(4)}
 
 
 def test_damage_and_another_secret_are_refused(store: MemoryStore) -> None:
@@ -123,7 +92,7 @@ def test_damage_and_another_secret_are_refused(store: MemoryStore) -> None:
     with pytest.raises(ForeignObject):
         InputLog(store, Secret.of("quite another secret"), "counts").read(ref, [1])
     key = Paths("counts").log(ref)
-    store.put(key, bytes(store.get(key).data[:-1]))
+    store.put(key, bytes(store.get(key)[:-1]))
     with pytest.raises(DamagedObject):
         log(store).read(ref, [1])
 

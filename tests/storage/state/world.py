@@ -1,8 +1,8 @@
-"""A seeded world: controllers, nodes and collectors over one store, interleaved at every store operation.
+"""A seeded world: drivers, nodes and collectors over one store, interleaved at every store operation.
 
-Every actor is a thread, and only one of them runs at a time: before each operation on the store it hands control back,
-and the seed decides who goes on, who crashes there, and which operation fails, gets no answer, or arrives late. The
-code under test is the real one. What happened is in the story.
+Every actor is a thread, and only one of them runs at a time: before each operation on the store it yields,
+and the seed decides which actor continues, which one crashes, and which operation fails, gets no answer, or arrives
+late. The code under test is the real one. The story lists what happened.
 """
 
 import threading
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from storage.errors import StoreUnavailable
 from storage.stores.memory import MemoryStore
-from storage.stores.protocol import Bytes, Entry, Stored
+from storage.stores.protocol import Bytes, ObjectInfo
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ PAGE = 5  # objects that a listing sees at a time; others act between two pages
 
 
 def closed_gate() -> threading.Lock:
-    """A lock that one thread takes and another gives back: a semaphore, and twice as fast."""
+    """Return a lock that one thread takes and another releases: a semaphore, and twice as fast."""
     gate = threading.Lock()
     gate.acquire()
     return gate
@@ -32,7 +32,7 @@ class Crash(BaseException):
 
 
 class Actor:
-    """One process of the world, which stops before every operation until the world lets it go on."""
+    """One process of the world, which pauses before every operation until the world resumes it."""
 
     def __init__(self, world: "World", name: str, program: Callable[["Actor"], None]) -> None:
         self.world = world
@@ -47,7 +47,7 @@ class Actor:
         self._thread.start()
 
     def pause(self, until: Callable[[], bool] = lambda: True, steps: int = 0) -> None:
-        """Let others act, at least until the condition holds, and for that many steps of theirs."""
+        """Let other actors act, at least until the condition holds, and for that many steps."""
         if not self._crashed:
             self.ready = until
             self.wakes_at = self.world.steps + steps
@@ -57,10 +57,10 @@ class Actor:
             raise Crash
 
     def sleep(self) -> None:
-        """Long enough for others to do much, and to collect what is left of it."""
+        """Pause long enough for others to do much and for a collection."""
         self.pause(steps=60)
 
-    def go_on(self, crash: bool = False) -> None:
+    def resume(self, crash: bool = False) -> None:
         """Called by the world: run until the next pause, or the end."""
         self._crashed = crash
         self._turn.release()
@@ -82,13 +82,13 @@ class Actor:
 
 
 class World:
-    """All actors, the store as it really is, and the operations that are still on their way to it."""
+    """All actors, the store, and the operations that are still in flight."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311
         self.trouble = self.random.choice([0.001, 0.05, 0.2])  # share of operations that do not go well
         self.crashes = self.random.choice([0.0, 0.0, 0.01, 0.03])  # share of steps that are a crash
-        self.stickiness = self.random.choice([0.0, 0.7, 0.9, 0.95])  # how likely the same actor goes on: others sleep
+        self.stickiness = self.random.choice([0.0, 0.7, 0.9, 0.95])  # how likely the same actor continues: others sleep
         self.store = MemoryStore()
         self.actors: list[Actor] = []
         self.late: list[Callable[[], object]] = []
@@ -105,7 +105,7 @@ class World:
         self.story.append(f"{who} {what}")
 
     def run(self) -> None:
-        """Until nobody has anything to do, or something is wrong."""
+        """Run until no actor has anything to do, or a check fails."""
         acting = None
         while not self.errors and (ready := self.ready()):
             self.steps += 1
@@ -113,21 +113,21 @@ class World:
                 self.deliver()
             if acting not in ready or self.random.random() >= self.stickiness:
                 acting = self.random.choice(ready)
-            acting.go_on(crash=self.random.random() < self.crashes)
+            acting.resume(crash=self.random.random() < self.crashes)
         self.end()
 
     def ready(self) -> list[Actor]:
-        """Who could act now; if all of those sleep, the time has come for the first to wake up."""
+        """Return the actors that can act now; if all of them sleep, the first one wakes up."""
         able = [actor for actor in self.actors if actor.alive and actor.ready()]
         if able:
             self.steps = max(self.steps, min(actor.wakes_at for actor in able))
         return [actor for actor in able if actor.wakes_at <= self.steps]
 
     def end(self) -> None:
-        """Everybody stops; what is on its way arrives or is lost."""
+        """Stop all actors; operations in flight arrive or are lost."""
         for actor in self.actors:
             if actor.alive:
-                actor.go_on(crash=True)
+                actor.resume(crash=True)
         while self.late:
             self.deliver()
 
@@ -137,8 +137,8 @@ class World:
             self.tell("the network", "delivers what was late")
             try:
                 operation()
-            except Exception as refused:  # noqa: BLE001 - nobody is there any more to hear it
-                self.tell("the store", f"answers nobody: {type(refused).__name__}")
+            except Exception as refused:  # noqa: BLE001 - its caller is gone
+                self.tell("the store", f"refuses it: {type(refused).__name__}")
             self.check()
 
     def check(self) -> None:
@@ -150,7 +150,7 @@ class World:
 
 
 class ActorStore:
-    """The store as one actor sees it: others act between its operations, and the network is not to be trusted."""
+    """The store as one actor sees it: others act between its operations, and the network is unreliable."""
 
     conditional = True
 
@@ -159,24 +159,21 @@ class ActorStore:
         self._world = actor.world
         self.url = "memory:world"
 
-    def put(self, key: str, data: Bytes, *, timeout: float | None = None) -> str:
+    def put(self, key: str, data: Bytes, *, timeout: float | None = None) -> None:
         data = bytes(data)
-        return self._write("put", key, lambda: self._world.store.put(key, data, timeout=timeout))
+        self._write("put", key, lambda: self._world.store.put(key, data, timeout=timeout))
 
-    def put_if_absent(self, key: str, data: Bytes, *, timeout: float | None = None) -> str:
+    def put_if_absent(self, key: str, data: Bytes, *, timeout: float | None = None) -> None:
         data = bytes(data)
-        return self._write("put_if_absent", key, lambda: self._world.store.put_if_absent(key, data, timeout=timeout))
+        self._write("put_if_absent", key, lambda: self._world.store.put_if_absent(key, data, timeout=timeout))
 
-    def compare_and_swap(self, key: str, data: Bytes, expected: str, *, timeout: float | None = None) -> str:
-        raise NotImplementedError
-
-    def get(self, key: str, *, timeout: float | None = None) -> Stored:
+    def get(self, key: str, *, timeout: float | None = None) -> memoryview:
         return self._read("get", key, lambda: self._world.store.get(key, timeout=timeout))
 
     def get_range(self, key: str, start: int, stop: int, *, timeout: float | None = None) -> memoryview:
         return self._read("get_range", key, lambda: self._world.store.get_range(key, start, stop, timeout=timeout))
 
-    def list(self, prefix: str = "", *, timeout: float | None = None) -> Iterator[Entry]:
+    def list(self, prefix: str = "", *, timeout: float | None = None) -> Iterator[ObjectInfo]:
         last = ""
         while True:
             page = self._read("list", prefix, lambda: list(self._world.store.list(prefix, timeout=timeout)))
@@ -189,14 +186,13 @@ class ActorStore:
     def delete(self, keys: Iterable[str], *, timeout: float | None = None) -> None:
         for key in list(keys):
 
-            def delete_one(key: str = key) -> str:
+            def delete_one(key: str = key) -> None:
                 self._world.store.delete([key], timeout=timeout)
-                return ""
 
             self._write("delete", key, delete_one)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
     def _read(self, operation: str, key: str, run: Callable[[], T]) -> T:
         self._actor.pause()
@@ -204,7 +200,7 @@ class ActorStore:
             raise self._trouble(operation, key, "fails")
         return run()
 
-    def _write(self, operation: str, key: str, run: Callable[[], str]) -> str:
+    def _write(self, operation: str, key: str, run: Callable[[], None]) -> None:
         self._actor.pause()
         fate = self._world.random.random() / self._world.trouble
         if fate < 1 / 3:
@@ -213,12 +209,11 @@ class ActorStore:
             self._world.late.append(run)
             raise self._trouble(operation, key, "is late")
         self._world.tell(self._actor.name, f"{operation} {key}")
-        version = run()
+        run()
         if operation != "put":  # a new object harms no promise
             self._world.check()
         if fate < 1:
             raise self._trouble(operation, key, "gets no answer")
-        return version
 
     def _trouble(self, operation: str, key: str, what: str) -> StoreUnavailable:
         self._world.tell(self._actor.name, f"{operation} {key} {what}")

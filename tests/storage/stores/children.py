@@ -12,10 +12,8 @@ import pytest
 
 import storage.stores
 from storage.errors import StoreRefused
-from storage.stores import Store
 from storage.stores.file import FileStore
-from tests.storage.stores.racing import WRITERS, won
-from tests.storage.stores.reading import bytes_at
+from tests.storage.stores.helpers import WRITERS, bytes_at, won
 
 KEY = "a/b.bin"
 NOBODY = 65534  # the user without rights
@@ -49,19 +47,6 @@ def claim_each(writer: int, url: str, keys: Iterable[str], start: Barrier) -> No
             store.put(f"won/{writer}-{key}", b"")
 
 
-def increment(_: int, url: str, key: str, times: int) -> None:
-    """Count up by compare-and-swap, as often as it takes."""
-    store = storage.stores.open(url)
-    for _ in range(times):
-        while not won(_incremented, store, key):
-            continue
-
-
-def _incremented(store: Store, key: str) -> str:
-    found = store.get(key)
-    return store.compare_and_swap(key, str(int(bytes(found.data)) + 1).encode(), found.version)
-
-
 def write_beyond_the_limit(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     store = FileStore(folder)
@@ -81,7 +66,6 @@ def use_without_permission(folder: Path) -> None:
     refusals: list[Callable[[], object]] = [
         lambda: store.put(KEY, b"new"),
         lambda: store.put_if_absent("new.bin", b"new"),
-        lambda: store.compare_and_swap(KEY, b"new", store.get(KEY).version),
         lambda: store.delete([KEY]),
         lambda: store.get("private.bin"),
         lambda: FileStore(folder / "new", shared=True),
@@ -96,13 +80,11 @@ def content_of(number: int) -> bytes:
 
 
 def write_until_killed(folder: Path, first: int, acknowledged: Connection) -> None:
-    """New objects, one that is overwritten, and one that is swapped, each with its number in every word."""
+    """New objects, and one that is overwritten, each with its number in every word."""
     store = FileStore(folder)
     number = first
-    version = store.put("swapped.bin", content_of(number))
     while True:
         store.put_if_absent(f"new/{number}.bin", content_of(number))
         store.put("overwritten.bin", content_of(number))
-        version = store.compare_and_swap("swapped.bin", content_of(number), version)
         acknowledged.send_bytes(number.to_bytes(4, "big"))
         number += 1

@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,9 +17,9 @@ from hypothesis.stateful import (
 )
 
 import storage.stores
-from storage.errors import AlreadyExists, Changed, ObjectMissing
-from storage.stores import Entry
-from tests.storage.stores.reading import stored_at
+from storage.errors import AlreadyExists, ObjectMissing
+from storage.stores import ObjectInfo
+from tests.storage.stores.helpers import bytes_at
 
 # Few keys, so that calls meet; some share folders that come and go.
 KEYS = ["a.bin", "a/b.bin", "a/b/c.bin", "a/b/d.bin", "a-b/e.bin"]
@@ -37,22 +36,17 @@ class StoreAndDict(RuleBasedStateMachine):
     def open(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.store = storage.stores.open("memory:" if self.kind == "memory" else self.folder.as_uri())
-        self.model: dict[str, tuple[bytes, str]] = {}
-        self.versions: set[str] = set()
+        self.model: dict[str, bytes] = {}
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
             self.store.close()
             shutil.rmtree(self.folder)
 
-    def keep(self, key: str, content: bytes, version: str) -> None:
-        assert version not in self.versions
-        self.versions.add(version)
-        self.model[key] = (content, version)
-
     @rule(key=keys, content=contents)
     def put(self, key: str, content: bytes) -> None:
-        self.keep(key, content, self.store.put(key, content))
+        self.store.put(key, content)
+        self.model[key] = content
 
     @rule(key=keys, content=contents)
     def put_if_absent(self, key: str, content: bytes) -> None:
@@ -60,25 +54,14 @@ class StoreAndDict(RuleBasedStateMachine):
             with pytest.raises(AlreadyExists):
                 self.store.put_if_absent(key, content)
         else:
-            self.keep(key, content, self.store.put_if_absent(key, content))
-
-    @precondition(lambda self: self.versions)
-    @rule(key=keys, content=contents, data=st.data())
-    def compare_and_swap(self, key: str, content: bytes, data: Any) -> None:
-        current = self.model.get(key, (b"", ""))[1]
-        stale = st.sampled_from(sorted(self.versions))
-        expected = data.draw(st.just(current) | stale if current else stale)
-        if expected == current:
-            self.keep(key, content, self.store.compare_and_swap(key, content, expected))
-        else:
-            with pytest.raises(Changed):
-                self.store.compare_and_swap(key, content, expected)
+            self.store.put_if_absent(key, content)
+            self.model[key] = content
 
     @rule(key=keys, start=st.integers(0, 30), length=st.integers(0, 30))
     def get(self, key: str, start: int, length: int) -> None:
         if key in self.model:
-            assert stored_at(self.store, key) == self.model[key]
-            assert bytes(self.store.get_range(key, start, start + length)) == self.model[key][0][start : start + length]
+            assert bytes_at(self.store, key) == self.model[key]
+            assert bytes(self.store.get_range(key, start, start + length)) == self.model[key][start : start + length]
         else:
             with pytest.raises(ObjectMissing):
                 self.store.get(key)
@@ -103,7 +86,7 @@ class StoreAndDict(RuleBasedStateMachine):
     @invariant()
     def the_listing_is_the_dict(self) -> None:
         if hasattr(self, "store"):
-            assert list(self.store.list()) == [Entry(key, len(self.model[key][0])) for key in sorted(self.model)]
+            assert list(self.store.list()) == [ObjectInfo(key, len(self.model[key])) for key in sorted(self.model)]
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])

@@ -1,22 +1,22 @@
 """What the file store does beyond the contract: its files, its folders, its threads."""
 
 import os
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from fcntl import LOCK_EX, LOCK_UN, flock
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from storage.errors import InvalidStorageInput, StoreRefused, StoreTimeout
-from storage.stores.file import FileStore, reading, versions
-from storage.stores.file.temporary import temporary_file
+from storage.stores.file import FileStore, files
+from storage.stores.file.files import create_temporary_file
 from tests.storage.stores.children import writing
-from tests.storage.stores.reading import bytes_at
+from tests.storage.stores.helpers import bytes_at
 
 KEY = "a/b/c.bin"
 
@@ -35,18 +35,41 @@ def test_an_object_is_a_plain_file(store: FileStore, tmp_path: Path) -> None:
     assert bytes_at(store, "a/copied.bin") == b"by hand"
 
 
-def test_a_version_changes_even_if_the_clock_stands_still(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "time_ns", lambda: 1_700_000_000_123_456_789)
-    first = store.put(KEY, b"same")
-    assert store.put(KEY, b"same") != first
+@pytest.fixture
+def synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, set[str]]]:
+    """Every sync of a folder: which one, and the names that were in it by then, which the sync has made durable."""
+    seen: list[tuple[str, set[str]]] = []
+    sync = os.fsync
+
+    def record(descriptor: int) -> None:
+        sync(descriptor)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            folder = Path(f"/proc/self/fd/{descriptor}").readlink()
+            seen.append((folder.relative_to(tmp_path).as_posix(), {path.name for path in folder.iterdir()}))
+
+    monkeypatch.setattr(os, "fsync", record)
+    return seen
 
 
-def test_a_version_holds_the_time_of_the_write_to_the_microsecond(store: FileStore, tmp_path: Path) -> None:
-    before = time.time_ns() // 1000
-    store.put(KEY, b"")
-    microseconds, rest = divmod((tmp_path / KEY).stat().st_mtime_ns, 1000)
-    assert rest == 0
-    assert before <= microseconds <= time.time_ns() // 1000
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to tell which folder is synced")
+@pytest.mark.parametrize("operation", ["put", "put_if_absent"])
+def test_a_write_makes_the_name_of_the_object_and_of_every_new_folder_durable(
+    store: FileStore, synced: list[tuple[str, set[str]]], operation: str
+) -> None:
+    getattr(store, operation)(KEY, b"")
+    durable = {(folder, name) for folder, names in synced for name in names}
+    assert durable >= {(".", "a"), ("a", "b"), ("a/b", "c.bin")}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to tell which folder is synced")
+def test_a_deletion_is_durable_in_every_folder_that_it_touches(
+    store: FileStore, synced: list[tuple[str, set[str]]]
+) -> None:
+    for key in (KEY, "a/b/kept.bin", "d/e.bin", "d/kept.bin"):
+        store.put(key, b"")
+    synced.clear()
+    store.delete([KEY, "d/e.bin"])
+    assert sorted(synced) == [("a/b", {"kept.bin"}), ("d", {"kept.bin"})]
 
 
 def test_what_is_no_object_is_not_listed(store: FileStore, tmp_path: Path) -> None:
@@ -75,17 +98,17 @@ def test_ten_thousand_objects_are_listed_quickly_and_in_order(store: FileStore, 
 
 
 def test_large_objects_are_read_whole_and_in_part(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_HUGE", 1000)
+    monkeypatch.setattr(files, "_HUGE_BYTES", 1000)
     content = os.urandom(300_000)
     store.put(KEY, content)
-    data = store.get(KEY).data
+    data = store.get(KEY)
     assert data == content
     assert (data.readonly, data.format) == (True, "B")
     assert bytes(store.get_range(KEY, 1234, 250_000)) == content[1234:250_000]
     assert bytes(store.get_range(KEY, 1234, 1 << 62)) == content[1234:]
 
 
-def test_a_deleted_folder_goes_with_its_last_object(store: FileStore, tmp_path: Path) -> None:
+def test_a_folder_is_removed_with_its_last_object(store: FileStore, tmp_path: Path) -> None:
     store.put(KEY, b"")
     store.put("a/d.bin", b"")
     store.delete([KEY])
@@ -116,7 +139,7 @@ def test_opening_removes_what_dead_writers_left_and_spares_the_living(tmp_path: 
     FileStore(tmp_path).put(KEY, b"")
     folder = tmp_path / ".elastic" / "writing"
     (folder / "dead").write_bytes(b"half-writ")
-    with temporary_file(folder) as living:
+    with create_temporary_file(folder) as living:
         FileStore(tmp_path).close()
         assert writing(tmp_path) == [living.path]
     assert writing(tmp_path) == []
@@ -150,7 +173,7 @@ def hanging(tmp_path: Path) -> Iterator[str]:
     os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 
-def test_a_hanging_call_times_out_and_others_go_on(store: FileStore, hanging: str) -> None:
+def test_a_hanging_call_times_out_and_others_continue(store: FileStore, hanging: str) -> None:
     start = time.perf_counter()
     for _ in range(3):
         with pytest.raises(StoreTimeout, match=r"within 0\.05 s") as late:
@@ -168,23 +191,50 @@ def test_the_stores_own_timeout_is_used_when_none_is_given(tmp_path: Path, hangi
     store.close()
 
 
-def test_a_write_that_timed_out_does_not_happen_later(store: FileStore, tmp_path: Path) -> None:
+def test_a_write_that_timed_out_does_not_happen_later(
+    store: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.put(KEY, b"before")
-    locks = [os.open(path, os.O_RDWR) for path in (tmp_path / ".elastic" / "locks").iterdir()]
-    for lock in locks:
-        flock(lock, LOCK_EX)
+    disk_answers = Event()
+    sync = os.fsync
+
+    def hang(descriptor: int) -> None:
+        disk_answers.wait(30)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", hang)
     with pytest.raises(StoreTimeout):
         store.put(KEY, b"too late", timeout=0.1)
     with pytest.raises(StoreTimeout):
-        store.delete([KEY], timeout=0.1)
-    assert len(writing(tmp_path)) == 1
-    for lock in locks:
-        flock(lock, LOCK_UN)
-        os.close(lock)
-    while writing(tmp_path):  # until the lingering thread has given up
+        store.put_if_absent("new.bin", b"too late", timeout=0.1)
+    assert len(writing(tmp_path)) == 2
+    disk_answers.set()
+    while writing(tmp_path):  # until the threads have given up
         time.sleep(0.01)
-    store.compare_and_swap(KEY, b"after", store.get(KEY).version)
-    assert bytes_at(store, KEY) == b"after"
+    assert [(entry.key, bytes_at(store, entry.key)) for entry in store.list()] == [(KEY, b"before")]
+
+
+def test_a_deletion_that_timed_out_deletes_no_further_objects_later(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = ["first.bin", "second.bin"]
+    for key in keys:
+        store.put(key, b"")
+    file_system_answers, done = Event(), Event()
+    unlink = Path.unlink
+
+    def hang(path: Path, missing_ok: bool = False) -> None:
+        file_system_answers.wait(30)
+        unlink(path, missing_ok)
+        done.set()
+
+    monkeypatch.setattr(Path, "unlink", hang)
+    with pytest.raises(StoreTimeout):
+        store.delete(keys, timeout=0.1)
+    file_system_answers.set()
+    assert done.wait(30)
+    store.close()
+    assert [entry.key for entry in FileStore(Path(store.url.removeprefix("file://"))).list()] == ["second.bin"]
 
 
 def run(program: str) -> str:
@@ -211,7 +261,7 @@ def test_a_forked_child_can_use_its_parents_store(tmp_path: Path) -> None:
     assert run(program) == "0 ['child.bin', 'parent.bin']\n"
 
 
-def test_a_closed_store_refuses_and_gives_its_threads_back(tmp_path: Path) -> None:
+def test_a_closed_store_refuses_calls_and_ends_its_threads(tmp_path: Path) -> None:
     program = (
         f"store = FileStore(Path({str(tmp_path)!r})); store.put('a.bin', b''); threads = threading.enumerate()[1:]; "
         "store.close(); [thread.join(5) for thread in threads]; print(len(threads), threading.active_count())"

@@ -1,0 +1,52 @@
+"""The port through which the API uses a job."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from elastic.control import Autoscaler, JournalPage, Load, Migration
+from elastic.job.status import JobStatus
+from elastic.results import Description
+from migration import Ownership, Plan, Workload
+
+
+class ServedJob(Protocol):
+    """The part of `elastic.Job` that the API uses. Thread-safe.
+
+    A job on Spark also has `stream`, Spark's query: the API reads its `lastProgress` for the duration of triggers.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pipeline(self) -> Description: ...
+
+    @property
+    def migration(self) -> Migration | None: ...
+
+    @property
+    def autoscaler(self) -> Autoscaler | None: ...
+
+    def status(self) -> JobStatus: ...
+
+    def batches(self) -> tuple[int, int]:
+        """Return the newest committed and the newest published batch; called 20 times a second."""
+        ...
+
+    def assignment(self) -> Ownership: ...
+
+    def workload(self) -> Workload: ...
+
+    def load(self, seconds: float = ...) -> Load: ...
+
+    def journal_page(self, limit: int, before: int | None = ...) -> JournalPage: ...
+
+    def plan(
+        self, nodes: int | None = ..., *, add: int | None = ..., remove: Sequence[str] = ..., **options: Any
+    ) -> Plan: ...
+
+    def scale(
+        self, nodes: int | None = ..., *, add: int | None = ..., remove: Sequence[str] = ..., **options: Any
+    ) -> Migration: ...
+
+    def rebalance(self, **options: Any) -> Migration: ...

@@ -1,0 +1,47 @@
+"""Options, parameter types, choices and defaults that commands share.
+
+Choices and defaults of packages that load the compiler are copied here, so that help and completion start fast. A test
+compares the copies with their originals.
+"""
+
+from typing import Any
+
+import click
+
+from elastic.durations import parse_duration_ms
+from elastic.errors import InvalidSetting
+
+STRATEGIES = ("ssm", "mtm", "even", "consistent-hash")  # migration.STRATEGIES
+METHODS = ("auto", "exact", "approximate")  # mdp.projection.METHODS
+EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")  # mdp.experiments.EXPERIMENTS
+GAMMA = 0.8  # mdp.process.DEFAULT_GAMMA
+ERROR = 0.002  # mdp.exact.DEFAULT_ERROR
+MAX_PARTITIONS = 6_000_000  # mdp.projection.MOST_PARTITIONS
+
+JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+class Duration(click.ParamType[float]):
+    """A duration in seconds, or with a unit: 90s, 15m, 1h, 1d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return parse_duration_ms(str(value), self.name, default_unit="s") / 1_000
+        except InvalidSetting:
+            self.fail(f"expected a duration such as 3600, 90s, 15m, 1h or 1d, got {value!r}.", param, ctx)
+
+
+class NameValue(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE"""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).partition("=")
+        if not name or not equals:
+            self.fail(f"expected NAME=VALUE, got {name!r}.", param, ctx)
+        return name, text

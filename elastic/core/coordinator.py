@@ -1,0 +1,352 @@
+"""The driver's decisions: events in, commands out, no I/O.
+
+The log is the truth. A batch is committed when the manifest names its log objects; rows that senders bring to a node
+before that are only a cache. So a node may die at any moment: the next owner of its units repeats the committed steps
+and ends in the same state. Results are published, and states replace the log, only when every unit of the job has
+taken every round of a batch.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from elastic.core import commands, events
+from elastic.core.batches import Batches
+from elastic.core.commands import Command
+from elastic.core.crashes import LIMIT, Crashes, Death
+from elastic.core.hand_over import HandOvers
+from elastic.core.ids import Batch, Epoch, UnitId
+from elastic.core.messages import (
+    ApplyStep,
+    CaughtUp,
+    Heartbeat,
+    InstallUnits,
+    NodeFailed,
+    NodeJoined,
+    SnapshotTaken,
+    StateStored,
+    StepApplied,
+    StepEnded,
+    StepOverdue,
+    StepStarted,
+    TakeSnapshot,
+    UnitHandle,
+    UnitsInstalled,
+    UnitsReleased,
+)
+from elastic.core.nodes import Nodes
+from elastic.core.placement import Placement
+from elastic.core.recoveries import Recoveries
+from elastic.core.snapshots import Snapshots
+from elastic.core.view import JobView
+from elastic.errors import PoisonedStep, UnknownEvent
+from elastic.routing import Routing
+from storage.state import Manifest
+
+
+class Coordinator:
+    """One job's decisions in one life of its driver. `handle` never blocks; calls must not overlap."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        routing: Routing,
+        published: Batch,
+        emitting: Sequence[bool],
+        nodes: Sequence[str],
+        *,
+        skips_poison: bool = False,  # whether rows that kill processes are quarantined rather than fail the job
+    ) -> None:
+        self.manifest = manifest
+        self.failure: NodeFailed | PoisonedStep | None = None
+        units = frozenset(unit for stage in range(len(emitting)) for unit in routing.units(stage))
+        self.placement = Placement(routing, units)
+        self.batches = Batches(manifest, published, emitting, units)
+        self.snapshots = Snapshots(self._through)
+        self.nodes = Nodes(lambda: self.manifest.number, nodes)
+        self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self._epoch)
+        self.crashes = Crashes()
+        self.recoveries = Recoveries()
+        self._skips_poison = skips_poison
+        self._epoch_requested = False
+        self._now = 0.0
+        self._handled = 0
+        self._handlers: Mapping[type, Callable[[Any], Iterable[Command] | None]] = {
+            NodeJoined: self._node_joined,
+            Heartbeat: lambda event: self.nodes.heard(event, self._now),
+            StepApplied: self._step_applied,
+            SnapshotTaken: self._snapshot_taken,
+            NodeFailed: self._node_failed,
+            UnitsReleased: self._units_released,
+            StateStored: self._state_stored,
+            UnitsInstalled: self._units_installed,
+            StepStarted: self._step_started,
+            StepEnded: self._step_ended,
+            StepOverdue: self._step_overdue,
+            CaughtUp: self._caught_up,
+            events.NodeLost: self._node_lost,
+            events.ReplaceRequested: self._replace_requested,
+            events.StartRequested: lambda event: self.nodes.request_start(event.node),
+            events.StopRequested: self._stop_requested,
+            events.StopAllRequested: self._stop_all_requested,
+            events.StartOwnersRequested: self._start_owners_requested,
+            events.BatchLogged: self.batches.batch_logged,
+            events.RoundCommitted: self._round_committed,
+            events.EpochCommitted: self._epoch_committed,
+            events.AssignmentCommitted: self._assignment_committed,
+            events.ResultsPublished: lambda event: self.batches.results_published(event.batch),
+            events.SnapshotDue: self._snapshot_due,
+            events.SnapshotLeaseOpened: self._snapshot_lease_opened,
+            events.StatesCommitted: self._states_committed,
+            events.SnapshotFailed: lambda _: self.snapshots.end(),
+            events.MigrationRequested: self.hand_overs.begin,
+            events.PauseRequested: lambda event: self.hand_overs.pause(event.migration),
+            events.ResumeRequested: lambda event: self.hand_overs.resume(event.migration),
+            events.CancelRequested: lambda event: self.hand_overs.cancel(event.migration),
+            events.MigrationNoted: lambda event: self.hand_overs.note(event.migration, event.line),
+            events.MigrationLeaseOpened: lambda event: self.hand_overs.lease_opened(event.lease),
+        }
+
+    def start(self) -> list[Command]:
+        """Return what to do first: start every node, and continue with batches that were in flight."""
+        return [*self.nodes.start_all(), *self._follow_up()]
+
+    def handle(self, event: Any, number: int = 0, at: float = 0.0) -> list[Command]:
+        """Return what to do now that this event happened, at that time of the driver's clock."""
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise UnknownEvent(event)
+        self._now, self._handled = at, number
+        if self.failure is not None:
+            return []
+        decided = list(handler(event) or ())
+        if self.failure is None:
+            decided += self._follow_up()
+        return decided
+
+    def view(self) -> JobView:
+        """Return the job as other threads may see it. Cheap: parts that did not change are the same objects."""
+        return JobView(
+            self.manifest,
+            self.batches.newest,
+            self.batches.published,
+            self.batches.pending_batches,
+            self.batches.is_complete,
+            self.placement.committed,
+            self.placement.route(),
+            self.placement.tasks_by_node(),
+            self.nodes.views(),
+            self.hand_overs.view(),
+            self.hand_overs.is_moving,
+            self.snapshots.ended,
+            self.recoveries.losses,
+            self.recoveries.completed,
+            self.nodes.failed_starts(),
+            self.crashes.counts(),
+            self._handled,
+        )
+
+    def _follow_up(self) -> list[Command]:
+        """Return what an event has made possible, whichever it was: each of these does nothing while it is not."""
+        return [
+            *self.hand_overs.advance(),
+            *self._install_units(),
+            *self.batches.advance(),
+            *self._continue_snapshot(),
+        ]
+
+    # Nodes join, leave and are lost.
+
+    def _node_joined(self, event: NodeJoined) -> list[Command]:
+        if not self.nodes.join(event) or self._epoch_requested:
+            return []
+        self._epoch_requested = True
+        return [commands.CommitEpoch(f"{event.node} joined")]
+
+    def _epoch_committed(self, event: events.EpochCommitted) -> None:
+        self._epoch_requested = False
+        self._learn(event.manifest)
+
+    def _install_units(self) -> list[Command]:
+        """Give units to the nodes that wait for some; not while a snapshot is being committed (see `Snapshots`)."""
+        if self.snapshots.is_committing:
+            return []
+        decided: list[Command] = []
+        for name in self.nodes.without_units() if not self._epoch_requested else ():
+            self.nodes.give_units(name)
+            decided += self.nodes.send(name, self._installation(self.placement.units_on(name), name))
+        for name, units in self.placement.take_installs().items():
+            decided += self.nodes.send(name, self._installation(units, name))
+        return decided
+
+    def _installation(self, units: Iterable[UnitId], node: str) -> InstallUnits:
+        handles = tuple(self._handle_of(unit) for unit in units)
+        oldest = min((handle.through for handle in handles), default=self.batches.newest.batch)
+        steps = self.batches.steps_after(oldest)
+        return InstallUnits(self._epoch(), handles, steps, self.crashes.is_careful(node), self.crashes.suspects(node))
+
+    def _handle_of(self, unit: UnitId) -> UnitHandle:
+        """With the newest state there is: one that was released on its way is not older than the last snapshot."""
+        state, through = self.manifest.units[unit], self._through(unit)
+        released = self.placement.released_state(unit)
+        source = None
+        if released is not None and released.ref.batch >= through:
+            state, through = released.ref, Batch(released.ref.batch)
+            source = self.nodes.address(released.source) if released.source is not None else None
+        return UnitHandle(unit, state, through, self.batches.reported(unit), source, self.crashes.isolated(unit))
+
+    def _node_lost(self, event: events.NodeLost) -> list[Command]:
+        if not self.nodes.is_current(event.node, event.incarnation):
+            return []
+        if event.failed and not self.nodes.has_joined(event.node):
+            self.nodes.start_failed(event.node, event.reason)
+        death = self.crashes.lost(event.node)
+        if death is not None and death.deaths >= LIMIT and not self._isolate(death):
+            return self._give_up(event, death)
+        self.recoveries.node_lost(event.node, event.reason, self._now)
+        starting = self.nodes.start(event.node)
+        self.batches.drop_reports(event.node)
+        self.placement.node_lost(event.node)
+        self.snapshots.node_lost(event.node, self.placement.units_on(event.node))
+        return [starting, *self.hand_overs.node_lost(event.node)]
+
+    def _isolate(self, death: Death) -> bool:
+        """Whether the next incarnation can do better: it takes the step in a child process, unless this one did."""
+        return self._skips_poison and self.crashes.isolate(death)
+
+    def _give_up(self, event: events.NodeLost, death: Death) -> list[Command]:
+        tasks = sorted({unit.task for unit in death.units})
+        self.failure = PoisonedStep(event.node, *death.position, tasks, death.deaths, event.reason)
+        return [commands.FailJob(self.failure)]
+
+    def _replace_requested(self, event: events.ReplaceRequested) -> list[Command]:
+        node = next((view for view in self.nodes.views() if view.name == event.node), None)
+        return [] if node is None else self._node_lost(events.NodeLost(event.node, node.incarnation, event.reason))
+
+    def _step_started(self, report: StepStarted) -> None:
+        if self.nodes.accepts(report):
+            self.crashes.started(report)
+
+    def _step_ended(self, report: StepEnded) -> None:
+        if self.nodes.accepts(report):
+            self.crashes.ended(report)
+
+    def _step_overdue(self, report: StepOverdue) -> list[Command]:
+        """The node ends its process because its step does not end: it died of that step."""
+        self._step_started(StepStarted(report.node, report.incarnation, report.position, report.units))
+        reason = f"its step ran for {report.seconds:.1f} s, longer than step_timeout_seconds allows"
+        return self._node_lost(events.NodeLost(report.node, report.incarnation, reason))
+
+    def _caught_up(self, report: CaughtUp) -> None:
+        if self.nodes.accepts(report):
+            self.crashes.caught_up(report.node)
+            self.recoveries.caught_up(report, self._now)
+
+    def _stop_requested(self, event: events.StopRequested) -> list[Command]:
+        """Only a node without units can leave."""
+        if event.node not in self.nodes or self.placement.units_on(event.node):
+            return []
+        stopping = self.nodes.stop(event.node)
+        self.crashes.caught_up(event.node)
+        self.recoveries.node_stopped(event.node)
+        self.placement.node_lost(event.node)
+        self.snapshots.node_lost(event.node, ())
+        return [stopping]
+
+    def _stop_all_requested(self, _: events.StopAllRequested) -> list[Command]:
+        """Committed states and the log are all that is needed to start again."""
+        closing = self.hand_overs.abandon()
+        if closing is None:
+            return []
+        stopping: list[Command] = []
+        for name in list(self.nodes):
+            self.batches.drop_reports(name)
+            self.crashes.caught_up(name)
+            self.snapshots.node_lost(name, self.placement.units_on(name))
+            stopping.append(self.nodes.stop(name))
+        self.placement.reset()
+        return [*stopping, *closing]
+
+    def _start_owners_requested(self, _: events.StartOwnersRequested) -> list[Command]:
+        return [command for name in self.placement.owners() for command in self.nodes.request_start(name)]
+
+    def _learn(self, manifest: Manifest) -> None:
+        """Keep the manifest with the highest number: answers may overtake each other."""
+        if manifest.number > self.manifest.number:
+            self.manifest = manifest
+
+    def _epoch(self) -> Epoch:
+        return Epoch(self.manifest.epoch)
+
+    def _through(self, unit: UnitId) -> Batch:
+        """Return the newest batch that the committed state of a unit includes."""
+        return Batch(self.manifest.units.through(unit))
+
+    # Batches are committed, applied and published.
+
+    def _round_committed(self, event: events.RoundCommitted) -> list[Command]:
+        self._learn(event.manifest)
+        step = self.batches.round_committed(event)
+        if step is None:
+            return []
+        message = ApplyStep(self._epoch(), step)
+        return [command for name in self.placement.owners() for command in self.nodes.send(name, message)]
+
+    def _step_applied(self, report: StepApplied) -> None:
+        if self.nodes.accepts(report):
+            self.batches.step_applied(report)
+
+    def _node_failed(self, report: NodeFailed) -> list[Command]:
+        if not self.nodes.accepts(report):
+            return []
+        self.failure = report
+        return [commands.FailJob(report)]
+
+    # Saved states replace the log.
+
+    def _snapshot_due(self, _: events.SnapshotDue) -> list[Command]:
+        return self.snapshots.begin() if self.nodes.serving() else []
+
+    def _snapshot_lease_opened(self, event: events.SnapshotLeaseOpened) -> None:
+        self.snapshots.lease_opened(event.lease, sorted(self.nodes.serving()))
+
+    def _snapshot_taken(self, report: SnapshotTaken) -> None:
+        if self.nodes.accepts(report):
+            self.snapshots.snapshot_taken(report)
+
+    def _continue_snapshot(self) -> list[Command]:
+        """Ask the node whose turn it is; commit when all have answered."""
+        decided: list[Command] = []
+        while (turn := self.snapshots.next_to_ask()) is not None:
+            name, lease = turn
+            units = self.placement.units_on(name)
+            message = TakeSnapshot(self._epoch(), lease, {unit: self._through(unit) for unit in units})
+            sent = self.nodes.send(name, message)
+            if not sent:
+                self.snapshots.node_lost(name, units)
+            decided += sent
+        return [*decided, *self.snapshots.commit_if_complete(self.batches.published, self.manifest.units)]
+
+    def _states_committed(self, event: events.StatesCommitted) -> None:
+        self._learn(event.manifest)
+        through = Batch(self.manifest.low_water_mark)
+        self.batches.drop_steps(through)
+        self.crashes.drop_steps(through)
+        self.snapshots.end()
+
+    # Units move: see `HandOvers`.
+
+    def _units_released(self, report: UnitsReleased) -> None:
+        if self.nodes.accepts(report):
+            self.hand_overs.units_released(report)
+
+    def _state_stored(self, report: StateStored) -> None:
+        if self.nodes.accepts(report):
+            self.hand_overs.state_stored(report)
+
+    def _units_installed(self, report: UnitsInstalled) -> list[Command]:
+        return self.hand_overs.units_installed(report) if self.nodes.accepts(report) else []
+
+    def _assignment_committed(self, event: events.AssignmentCommitted) -> list[Command]:
+        self._learn(event.manifest)
+        self.placement.commit(event.routing)
+        return self.hand_overs.assignment_committed(event.assignment)

@@ -1,0 +1,203 @@
+"""What happened, as the coordinator learns it: requests, answers of the store, losses and the clock.
+
+Reports of nodes (see `messages`) are events too. Each event is handled once, in the order of the driver's queue.
+"""
+
+from dataclasses import dataclass
+
+from elastic.core.ids import Batch
+from elastic.core.messages import NodeReport
+from elastic.routing import Routing
+from migration import Move, Ownership
+from storage.state import BatchTime, LogRef, Manifest, SourceBatch
+
+
+@dataclass(frozen=True)
+class NodeLost:
+    """An incarnation ended, was silent for too long, or never joined; `failed` by an error of its own."""
+
+    node: str
+    incarnation: str
+    reason: str
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class StartRequested:
+    """Start one more node; it gets units when they are moved to it."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class StopRequested:
+    """Stop a node; one that owns units stays."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class ReplaceRequested:
+    """Treat a node as lost: another incarnation takes its units."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StopAllRequested:
+    """Stop every node, and abandon a migration unless its commit is under way: then nothing stops."""
+
+
+@dataclass(frozen=True)
+class StartOwnersRequested:
+    """Start every node that owns units and is not there."""
+
+
+@dataclass(frozen=True)
+class MigrationRequested:
+    """Move the tasks of each mini-migration, in order. The id is unique within the life of a driver.
+
+    With `direct` the sources offer their states to the targets and store them behind that.
+    """
+
+    id: str
+    current: Ownership
+    target: Ownership
+    mini_migrations: tuple[tuple[Move, ...], ...]
+    direct: bool = False
+    paused: bool = False  # the caller paused it before it began
+
+
+@dataclass(frozen=True)
+class PauseRequested:
+    """Pause the migration after the mini-migration in flight."""
+
+    migration: str
+
+
+@dataclass(frozen=True)
+class ResumeRequested:
+    """Continue the migration."""
+
+    migration: str
+
+
+@dataclass(frozen=True)
+class CancelRequested:
+    """Leave out what the migration has not begun."""
+
+    migration: str
+
+
+@dataclass(frozen=True)
+class MigrationNoted:
+    """Add a line to the story of the migration."""
+
+    migration: str
+    line: str
+
+
+@dataclass(frozen=True)
+class MigrationLeaseOpened:
+    """States that a mini-migration moves are protected by this lease until it is closed."""
+
+    lease: str
+
+
+@dataclass(frozen=True)
+class BatchLogged:
+    """All source partitions of a batch are durable in the log; without a `source` batch it is a tick of the driver."""
+
+    batch: Batch
+    logs: tuple[LogRef, ...]
+    time: BatchTime
+    source: SourceBatch | None = None
+
+
+@dataclass(frozen=True)
+class RoundCommitted:
+    """A round of a batch is committed."""
+
+    manifest: Manifest
+    batch: Batch
+    round: int
+    logs: tuple[LogRef, ...]
+    complete: bool
+    time: BatchTime
+
+
+@dataclass(frozen=True)
+class EpochCommitted:
+    """A new epoch is committed: nodes that joined may be given units."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True)
+class AssignmentCommitted:
+    """A new assignment is committed, in a new epoch."""
+
+    manifest: Manifest
+    routing: Routing
+    assignment: Ownership
+
+
+@dataclass(frozen=True)
+class ResultsPublished:
+    """Readers can see the results of a batch."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class SnapshotDue:
+    """It is time to save the state that changed."""
+
+
+@dataclass(frozen=True)
+class SnapshotLeaseOpened:
+    """States that the snapshot saves are protected by this lease until it is closed."""
+
+    lease: str
+
+
+@dataclass(frozen=True)
+class StatesCommitted:
+    """New states are committed, and the log before them is no longer needed."""
+
+    manifest: Manifest
+    lease: str
+
+
+@dataclass(frozen=True)
+class SnapshotFailed:
+    """The store was unavailable; nothing changed, and the next snapshot tries again."""
+
+    reason: str
+
+
+Event = (
+    NodeReport
+    | NodeLost
+    | StartRequested
+    | StopRequested
+    | ReplaceRequested
+    | StopAllRequested
+    | StartOwnersRequested
+    | MigrationRequested
+    | PauseRequested
+    | ResumeRequested
+    | CancelRequested
+    | MigrationNoted
+    | MigrationLeaseOpened
+    | BatchLogged
+    | RoundCommitted
+    | EpochCommitted
+    | AssignmentCommitted
+    | ResultsPublished
+    | SnapshotDue
+    | SnapshotLeaseOpened
+    | StatesCommitted
+    | SnapshotFailed
+)

@@ -1,0 +1,291 @@
+"""Every message between the driver and its nodes. Commands are imperative, reports are in the past tense.
+
+A message may arrive late, twice or in another order than it was sent; none is lost while both ends live, because the
+sender repeats it until it is acknowledged (`elastic.wire.ReliableSender`). Commands are numbered, and a node handles
+them in order (see `ordering`). A report names the *incarnation* of its node: one life of one process. The driver
+accepts only the incarnation that it gave the units to, so a process that it has replaced cannot change anything.
+
+Every message has a `cause`: the id of the event that made the driver send the command, such as "e1234". A node copies
+it into its report on that command, so that a cause can be followed through the logs of all processes.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from elastic.core.ids import FIRST_EPOCH, NO_BATCH, Batch, Epoch, UnitId
+from elastic.core.json_codec import Codec, derive_codec
+from elastic.core.statistics import HeavyKey, RunningStep, UnitStatistics
+from elastic.core.steps import Position, Step
+from elastic.results import ResultRef
+from storage.state import LogRef, StateRef
+
+
+@dataclass(frozen=True)
+class Message:
+    """What all messages have in common. Two messages are equal whatever caused them."""
+
+    cause: str = field(default="", kw_only=True, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = _codecs[type(self)].encode(self)
+        return document
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        message: Self = _codecs[cls].decode(document)
+        return message
+
+
+# Commands of the driver.
+
+
+class UnitHandle(NamedTuple):
+    """One unit to install: its saved state (None: empty), as of batch `through`.
+
+    The driver has the output of the unit's steps up to `reported`; the node must not report these again.
+    `source` is the address of a node that offers the same state: it has it before the store does, or sooner.
+    Steps at `isolated` have killed processes: the node lets a child process try them.
+    """
+
+    unit: UnitId
+    state: StateRef | None
+    through: Batch
+    reported: Position
+    source: str | None = None
+    isolated: tuple[Position, ...] = ()
+
+
+@dataclass(frozen=True)
+class InstallUnits(Message):
+    """Load these units, repeat the steps after their states, then take the steps that follow.
+
+    A node that replaces a lost one is `careful`: it reports each of these steps before it takes it, and at `suspects`,
+    where processes of this node died before, each unit.
+    """
+
+    epoch: Epoch
+    units: tuple[UnitHandle, ...]
+    steps: tuple[Step, ...]
+    careful: bool = False
+    suspects: tuple[Position, ...] = ()
+
+
+@dataclass(frozen=True)
+class ApplyStep(Message):
+    """This step is committed: all units on the node take it when its turn comes."""
+
+    epoch: Epoch
+    step: Step
+
+
+@dataclass(frozen=True)
+class TakeSnapshot(Message):
+    """Save every unit that changed after the batch given for it; report the others as unchanged."""
+
+    epoch: Epoch
+    lease: str
+    saved: dict[UnitId, Batch]  # the batch as of which the committed manifest has the unit's state
+
+
+@dataclass(frozen=True)
+class ReleaseUnits(Message):
+    """Stop these units at the end of their batch, store their states under the lease, and keep them until `DropUnits`.
+
+    With `direct`, offer the states to other nodes, report that, and store them afterwards.
+    """
+
+    epoch: Epoch
+    units: tuple[UnitId, ...]
+    lease: str
+    direct: bool = False
+
+
+@dataclass(frozen=True)
+class DropUnits(Message):
+    """Drop these released units: another node has installed them."""
+
+    epoch: Epoch
+    units: tuple[UnitId, ...]
+
+
+@dataclass(frozen=True)
+class LeaveJob(Message):
+    """Finish the step under way, write its output, and end."""
+
+
+# Reports of nodes.
+
+
+@dataclass(frozen=True)
+class NodeReport(Message):
+    """What all reports have in common: which process sent it."""
+
+    node: str
+    incarnation: str
+
+
+@dataclass(frozen=True)
+class NodeJoined(NodeReport):
+    """A node is up and has no units yet."""
+
+    address: str
+    pid: int = 0
+
+
+@dataclass(frozen=True)
+class StepApplied(NodeReport):
+    """These units took a step, and its output is durable.
+
+    `emitted` holds the records for the next round, bound for `emitted_stages`; `results` those for the sink.
+    """
+
+    position: Position
+    units: tuple[UnitId, ...]
+    emitted: LogRef | None = None
+    emitted_stages: tuple[int, ...] = ()
+    results: ResultRef | None = None
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class StepStarted(NodeReport):
+    """These units begin a step: if the node dies now, it died of this step. Only a careful node sends it."""
+
+    position: Position
+    units: tuple[UnitId, ...]
+
+
+@dataclass(frozen=True)
+class StepEnded(NodeReport):
+    """These units ended a step. May arrive after the next `StepStarted`."""
+
+    position: Position
+    units: tuple[UnitId, ...]
+
+
+@dataclass(frozen=True)
+class StepOverdue(NodeReport):
+    """A step has been running for too many `seconds`; the node ends its process because of it."""
+
+    position: Position
+    units: tuple[UnitId, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class CaughtUp(NodeReport):
+    """A node has taken all `steps` of an `InstallUnits`, `seconds` after it received that command."""
+
+    units: int = 0
+    steps: int = 0
+    replayed_rows: int = 0
+    seconds: float = 0.0
+
+
+class UnchangedUnit(NamedTuple):
+    """A unit that last changed in batch `changed`; as of batch `through` its state is still that."""
+
+    unit: UnitId
+    changed: Batch
+    through: Batch
+
+
+@dataclass(frozen=True)
+class SnapshotTaken(NodeReport):
+    """The answer to `TakeSnapshot`: new states, and units that did not change. Units that failed are in neither."""
+
+    lease: str
+    states: tuple[StateRef, ...] = ()
+    unchanged: tuple[UnchangedUnit, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnitsReleased(NodeReport):
+    """The answer to `ReleaseUnits`: one state for every unit, `stored` already, or offered and stored later."""
+
+    states: tuple[StateRef, ...]
+    stored: bool = True
+
+
+@dataclass(frozen=True)
+class StateStored(NodeReport):
+    """An offered state is in the store now. May overtake the `UnitsReleased` that offers it."""
+
+    state: StateRef
+
+
+@dataclass(frozen=True)
+class UnitsInstalled(NodeReport):
+    """These units have their states and take steps; `direct_bytes` came straight from another node."""
+
+    units: tuple[UnitId, ...]
+    direct_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class NodeFailed(NodeReport):
+    """A node cannot continue, and neither could another one in its place: the operator raised."""
+
+    error: dict[str, Any]  # see wire.failures
+
+
+@dataclass(frozen=True)
+class Heartbeat(NodeReport):
+    """A node is alive.
+
+    `busy_seconds`, `pending_steps` and `running` are as of now, the others as of the end of the latest step.
+    """
+
+    busy_seconds: float = 0.0  # since the node started
+    pending_steps: int = 0  # committed steps that some unit on the node has not taken
+    epoch: Epoch = FIRST_EPOCH
+    loading: int = 0  # units whose states have not arrived
+    done_batch: Batch = NO_BATCH  # the newest batch that all units on the node have taken
+    next_timer_ms: int | None = None  # when the earliest processing-time timer is due
+    staged_bytes: int = 0
+    replayed_rows: int = 0
+    units: tuple[UnitStatistics, ...] = ()
+    heavy_keys: tuple[HeavyKey, ...] = ()
+    running: RunningStep | None = None
+
+
+NodeCommand = InstallUnits | ApplyStep | TakeSnapshot | ReleaseUnits | DropUnits | LeaveJob
+
+COMMANDS: tuple[type[Message], ...] = (InstallUnits, ApplyStep, TakeSnapshot, ReleaseUnits, DropUnits, LeaveJob)
+REPORTS: tuple[type[NodeReport], ...] = (
+    NodeJoined,
+    StepApplied,
+    StepStarted,
+    StepEnded,
+    StepOverdue,
+    CaughtUp,
+    SnapshotTaken,
+    UnitsReleased,
+    StateStored,
+    UnitsInstalled,
+    NodeFailed,
+    Heartbeat,
+)
+
+
+def _kind_of(message: type[Message]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", message.__name__).lower()
+
+
+KINDS: dict[type[Message], str] = {message: _kind_of(message) for message in (*COMMANDS, *REPORTS)}
+_codecs: dict[type[Message], Codec] = {message: derive_codec(message) for message in KINDS}
+_classes = {kind: message for message, kind in KINDS.items()}
+
+
+def encode_message(message: Message) -> dict[str, Any]:
+    """Return the JSON document of a message with its kind, from which `decode_message` makes the message again."""
+    return {"kind": KINDS[type(message)], "message": message.to_json()}
+
+
+def decode_message(document: dict[str, Any]) -> Message:
+    """Return the message of a document of `encode_message`; `ValueError` if its kind is unknown."""
+    message = _classes.get(document["kind"])
+    if message is None:
+        raise ValueError(f"no message has the kind {document['kind']!r}. Run the same version on driver and nodes.")
+    return message.from_json(document["message"])

@@ -1,0 +1,149 @@
+"""The nodes as the driver knows them: which are wanted, which incarnation of each is current, and what it reported."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from elastic.core import commands
+from elastic.core.commands import Command, StartNode, StopNode
+from elastic.core.messages import Heartbeat, NodeCommand, NodeJoined, NodeReport
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A node at one moment; without an address it is starting. `heartbeat_at` is a time of the driver's clock."""
+
+    name: str
+    incarnation: str
+    address: str
+    pid: int
+    serving: bool
+    heartbeat: Heartbeat | None = None
+    heartbeat_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class FailedStarts:
+    """How often in a row a node failed to start, and why it did the last time."""
+
+    attempts: int
+    reason: str
+
+
+@dataclass
+class _Node:
+    incarnation: str
+    address: str = ""
+    pid: int = 0
+    joined: bool = False
+    has_units: bool = False
+    heartbeat: Heartbeat | None = None
+    heartbeat_at: float = 0.0
+
+
+class Nodes:
+    """One incarnation of each node, by name; reports of any other incarnation are ignored.
+
+    `life` returns the number of the newest manifest: with it, no two drivers of a job make the same incarnation.
+    """
+
+    def __init__(self, life: Callable[[], int], names: Sequence[str]) -> None:
+        self._life = life
+        self._launches = 0
+        self._nodes = {name: _Node(self._new_incarnation(name)) for name in names}
+        self._failed_starts: dict[str, FailedStarts] = {}
+        self._views: dict[str, NodeView] = {}
+        self._all_views: tuple[NodeView, ...] = ()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def start_all(self) -> list[Command]:
+        return [StartNode(name, node.incarnation) for name, node in self._nodes.items()]
+
+    def serving(self) -> frozenset[str]:
+        """Return the nodes that were given their units."""
+        return frozenset(name for name, node in self._nodes.items() if node.has_units)
+
+    def without_units(self) -> list[str]:
+        """Return the nodes that have joined and wait for their units."""
+        return [name for name, node in self._nodes.items() if node.joined and not node.has_units]
+
+    def address(self, name: str) -> str:
+        return self._nodes[name].address
+
+    def join(self, event: NodeJoined) -> bool:
+        """Note that a node has joined; return whether it is the current incarnation and joins for the first time."""
+        node = self._nodes.get(event.node)
+        if node is None or node.incarnation != event.incarnation or node.joined:
+            return False
+        node.joined, node.address, node.pid = True, event.address, event.pid
+        self._failed_starts.pop(event.node, None)
+        self._views.pop(event.node, None)
+        return True
+
+    def give_units(self, name: str) -> None:
+        self._nodes[name].has_units = True
+        self._views.pop(name, None)
+
+    def is_current(self, name: str, incarnation: str) -> bool:
+        node = self._nodes.get(name)
+        return node is not None and node.incarnation == incarnation
+
+    def accepts(self, report: NodeReport) -> bool:
+        """Whether a report is from the current incarnation, and that incarnation has units."""
+        return self.is_current(report.node, report.incarnation) and self._nodes[report.node].has_units
+
+    def heard(self, heartbeat: Heartbeat, at: float) -> None:
+        if self.is_current(heartbeat.node, heartbeat.incarnation):
+            node = self._nodes[heartbeat.node]
+            node.heartbeat, node.heartbeat_at = heartbeat, at
+            self._views.pop(heartbeat.node, None)
+
+    def start_failed(self, name: str, reason: str) -> None:
+        known = self._failed_starts.get(name)
+        self._failed_starts[name] = FailedStarts(1 if known is None else known.attempts + 1, reason)
+
+    def has_joined(self, name: str) -> bool:
+        return name in self._nodes and self._nodes[name].joined
+
+    def request_start(self, name: str) -> list[Command]:
+        """Start a node unless it is there, or starting."""
+        return [] if name in self._nodes else [self.start(name)]
+
+    def start(self, name: str) -> StartNode:
+        """Start another incarnation in the place of the one before, if there was one."""
+        node = self._nodes[name] = _Node(self._new_incarnation(name))
+        self._views.pop(name, None)
+        return StartNode(name, node.incarnation)
+
+    def stop(self, name: str) -> StopNode:
+        self._views.pop(name, None)
+        self._failed_starts.pop(name, None)
+        return StopNode(name, self._nodes.pop(name).incarnation)
+
+    def send(self, name: str, message: NodeCommand) -> list[Command]:
+        """Send to a node that has units; another one learns what it needs when it gets its units."""
+        node = self._nodes.get(name)
+        return [commands.Send(name, node.incarnation, message)] if node is not None and node.has_units else []
+
+    def views(self) -> tuple[NodeView, ...]:
+        """Return all nodes; views of unchanged nodes are the same objects."""
+        if len(self._views) == len(self._nodes) == len(self._all_views):
+            return self._all_views
+        for name, node in self._nodes.items():
+            if name not in self._views:
+                self._views[name] = NodeView(
+                    name, node.incarnation, node.address, node.pid, node.has_units, node.heartbeat, node.heartbeat_at
+                )
+        self._all_views = tuple(self._views[name] for name in self._nodes)
+        return self._all_views
+
+    def failed_starts(self) -> dict[str, FailedStarts]:
+        return dict(self._failed_starts)
+
+    def _new_incarnation(self, name: str) -> str:
+        self._launches += 1
+        return f"{name}.{self._life()}.{self._launches}"

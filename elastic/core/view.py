@@ -1,0 +1,92 @@
+"""A job at one moment, as one frozen value: what every thread but the driver's own loop may see."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from elastic.core.hand_over import MigrationView
+from elastic.core.ids import Batch, Epoch, Task
+from elastic.core.nodes import FailedStarts, NodeView
+from elastic.core.recoveries import Recovery
+from elastic.core.steps import Position
+from elastic.routing import Routing
+from storage.state import BatchTime, Manifest, SourceBatch
+
+
+@dataclass(frozen=True)
+class JobView:
+    """Published by the driver's loop after each event; `handled` is the number of the newest event it includes."""
+
+    manifest: Manifest
+    newest: Position  # the newest committed step
+    published_batch: Batch
+    pending_batches: int  # committed and not published
+    is_complete: bool  # no batch has rounds to come: the next one may be committed
+    routing: Routing  # as committed
+    route: Routing  # where senders bring rows now
+    tasks: Mapping[str, tuple[Task, ...]]  # by the node that owns them
+    nodes: tuple[NodeView, ...]
+    migration: MigrationView | None = None
+    is_moving: bool = False  # a migration is under way and not paused
+    snapshots_ended: int = 0
+    losses: int = 0
+    recoveries: tuple[Recovery, ...] = ()
+    failed_starts: Mapping[str, FailedStarts] = field(default_factory=dict)
+    deaths: Mapping[str, Mapping[Position, int]] = field(default_factory=dict)  # by node and step
+    handled: int = 0
+
+    @property
+    def epoch(self) -> Epoch:
+        return Epoch(self.manifest.epoch)
+
+    @property
+    def newest_batch(self) -> Batch:
+        return self.newest.batch
+
+    @property
+    def saved_batch(self) -> Batch:
+        """The newest batch that the committed states of all units include."""
+        return Batch(self.manifest.low_water_mark)
+
+    @property
+    def latest_time(self) -> BatchTime | None:
+        """The clocks of the newest committed batch; None before the first."""
+        return self.manifest.latest_time
+
+    @property
+    def source(self) -> SourceBatch:
+        """The newest committed batch of the source.
+
+        Version 0.1 did not store it: its batches had the numbers of the source.
+        """
+        return self.manifest.source or SourceBatch(self.newest.batch)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the results of every committed batch are published."""
+        return self.pending_batches == 0
+
+    @property
+    def serving(self) -> frozenset[str]:
+        """The nodes that have their units."""
+        return frozenset(node.name for node in self.nodes if node.serving)
+
+    def node(self, name: str) -> NodeView | None:
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def tasks_on(self, node: str) -> tuple[Task, ...]:
+        """Return the tasks that a node owns; while they move, they belong to the target once it has to install them."""
+        return self.tasks.get(node, ())
+
+    def addresses(self) -> dict[str, str]:
+        """Return the addresses of the nodes that have their units."""
+        return {node.name: node.address for node in self.nodes if node.serving}
+
+    def next_timer_ms(self) -> int | None:
+        """Return when the earliest processing-time timer is due, as reported by nodes that applied the newest batch."""
+        heartbeats = [node.heartbeat for node in self.nodes if node.heartbeat is not None]
+        due = [
+            heartbeat.next_timer_ms
+            for heartbeat in heartbeats
+            if heartbeat.done_batch >= self.newest_batch and heartbeat.next_timer_ms is not None
+        ]
+        return min(due, default=None)

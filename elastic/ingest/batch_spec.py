@@ -1,0 +1,26 @@
+"""What a sender must know about a batch; travels to every source partition."""
+
+from dataclasses import dataclass, field
+
+from elastic.operators.combiner import Combiner
+from elastic.routing import Routing
+from elastic.settings import Settings
+from elastic.store_access import StoreAccess
+
+HASH = "__elastic_hash"  # the column that Spark adds, where it does: the hash of the key
+
+
+@dataclass(frozen=True)
+class BatchSpec:
+    """How to send the rows of one batch; `addresses` are those of nodes that have their units."""
+
+    job: str
+    batch: int
+    routing: Routing
+    addresses: dict[str, str]
+    token: str = field(repr=False)
+    store: StoreAccess
+    settings: Settings
+    key: tuple[str, ...]
+    event_time: str | None
+    combine: Combiner | None  # what the operator makes of rows before they travel

@@ -1,0 +1,140 @@
+"""A running job as the control plane sees it: reads the driver's view, posts requests to its loop."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from elastic import threads
+from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
+from elastic.core import events
+from elastic.core.hand_over import MigrationView
+from elastic.core.view import JobView
+from elastic.driver.context import JobContext
+from elastic.driver.driver import Driver
+from elastic.ingest.batch_ingest import BatchIngest
+from elastic.job.status import StepStatus
+from elastic.job.stream import Stream
+from elastic.routing import IntervalRouting
+from migration import Ownership
+
+
+class JobCluster:
+    """`elastic.control.Cluster` over the driver, the ingest and the stream of a job."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        driver: Driver,
+        ingest: BatchIngest,
+        stream: Stream,
+        check_room: Callable[[int], None],
+    ) -> None:
+        self._settings = context.settings
+        self._driver = driver
+        self._ingest = ingest
+        self._stream = stream
+        self._check_room = check_room
+
+    def assignment(self) -> Ownership:
+        routing = self._driver.view.routing
+        if not isinstance(routing, IntervalRouting):
+            raise TypeError(f"tasks of a {type(routing).__name__} have no assignment")
+        return routing.assignment
+
+    def counters(self) -> dict[int, TaskCounters]:
+        """Add up the stages of a task; while it moves, its source counts until the move is committed."""
+        found: dict[int, TaskCounters] = defaultdict(lambda: TaskCounters(0, 0.0, 0))
+        view = self._driver.view
+        for node in view.nodes:
+            for counted in node.heartbeat.units if node.heartbeat is not None else ():
+                if node.name in view.routing.owners(counted.unit):
+                    known = found[counted.unit.task]
+                    found[counted.unit.task] = TaskCounters(
+                        known.rows + counted.rows,
+                        known.seconds + counted.seconds,
+                        known.state_bytes + counted.state_bytes,
+                        node.incarnation,
+                    )
+        return dict(found)
+
+    def vitals(self) -> Vitals:
+        view = self._driver.view
+        nodes = {
+            node.name: NodeCounters(node.incarnation, node.heartbeat.busy_seconds, node.heartbeat.pending_steps)
+            for node in view.nodes
+            if node.serving and node.heartbeat is not None
+        }
+        return Vitals(nodes, view.pending_batches, self._settings.max_pending_batches)
+
+    def steps(self) -> dict[str, NodeStep]:
+        now = threads.monotonic()
+        steps = {node.name: StepStatus.of(node, now) for node in self._driver.view.nodes}
+        return {name: NodeStep(str(step), step.overdue) for name, step in steps.items() if step is not None}
+
+    def replace_node(self, node: str, reason: str) -> None:
+        self._driver.replace_node(node, reason)
+
+    def check_room(self, nodes: int) -> None:
+        self._check_room(nodes)
+
+    def add_nodes(self, nodes: Sequence[str]) -> None:
+        self._driver.add_nodes(nodes, self._settings.node_start_seconds)
+
+    def remove_node(self, node: str) -> None:
+        self._driver.remove_node(node)
+
+    def begin(self, request: events.MigrationRequested) -> None:
+        self._driver.begin_migration(request)
+
+    def pause(self, migration: str) -> None:
+        self._driver.post(events.PauseRequested(migration))
+
+    def resume(self, migration: str) -> None:
+        self._driver.request(events.ResumeRequested(migration))
+
+    def cancel(self, migration: str) -> None:
+        self._driver.post(events.CancelRequested(migration))
+
+    def note(self, migration: str, line: str) -> None:
+        self._driver.post(events.MigrationNoted(migration, line))
+
+    def migration(self, migration: str) -> MigrationView | None:
+        found = self._driver.view.migration
+        return found if found is not None and found.id == migration else None
+
+    def wait(self, migration: str, seconds: float) -> bool:
+        def has_settled(view: JobView) -> bool:
+            found = view.migration
+            if found is None or found.id != migration:
+                return True
+            return found.is_over or (found.is_paused and found.is_idle)
+
+        try:
+            self._driver.views.wait_for(has_settled, seconds, "a migration")
+        except TimeoutError:
+            return False
+        return True
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        with self._ingest.suspended():
+            self._driver.wait_until_published(self._driver.view.newest_batch)
+            yield
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """End the stream first and start it last; what it brought is applied and saved before a node stops."""
+        with self._stream.interrupted():
+            self._driver.wait_until_published(self._driver.view.newest_batch)
+            self._driver.snapshot(self._settings.store_retry_seconds)
+            self._driver.stop_nodes()
+            try:
+                yield
+            except BaseException:
+                self._driver.stop_nodes()  # back to the committed assignment
+                raise
+            finally:
+                self.start_nodes()
+
+    def start_nodes(self) -> None:
+        self._driver.start_owners(self._settings.node_start_seconds)

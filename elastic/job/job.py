@@ -1,0 +1,356 @@
+"""A running job: the handle that its user holds."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from elastic import threads
+from elastic.control import (
+    OBSERVE_SECONDS,
+    Autoscaler,
+    AutoscalerSettings,
+    Load,
+    Migration,
+    Monitor,
+    PeriodicThread,
+    Policy,
+    Scaler,
+    ScaleRequest,
+)
+from elastic.deadlines import Deadline
+from elastic.driver.context import JobContext
+from elastic.driver.driver import Driver
+from elastic.errors import AutoscalerRunning, ElasticError, SinkFailed, StateUnavailable, StreamFailed
+from elastic.ingest.batch_ingest import BatchIngest
+from elastic.job.cluster import JobCluster
+from elastic.job.shutdown import RunningParts, Shutdown, StopReport
+from elastic.job.status import JobStatus
+from elastic.job.stream import Stream
+from elastic.job.ticker import Ticker
+from elastic.results import Description, MemorySink, ResultLog, Sink, SinkWriter
+from elastic.routing import hash_key
+from elastic.wire import PeerUnavailable, Refused
+from elastic.wire.signing import seal, unseal
+from migration import Ownership, Plan, Workload
+from storage.journal import JobJournal, JournalPage
+from storage.state import UnitId
+
+if TYPE_CHECKING:
+    from migration import ValueFunction  # brings the planner with it
+
+_log = logging.getLogger(__name__)
+
+
+class Job:
+    """One life of a job, from its start until `stop` or its failure. Any thread may call it."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        driver: Driver,
+        ingest: BatchIngest,
+        stream: Stream,
+        sink: Sink,
+        results: ResultLog | None,
+        sink_writer: SinkWriter | None,
+        *,
+        check_room: Callable[[int], None],
+        on_end: Callable[["Job"], None],
+    ) -> None:
+        self._context = context
+        self._driver = driver
+        self._ingest = ingest
+        self._stream = stream
+        self._sink = sink
+        self._results = results
+        self._sink_writer = sink_writer
+        self._journal = JobJournal(context.store, context.name)
+        self._cluster = cluster = JobCluster(context, driver, ingest, stream, check_room)
+        self._monitor = monitor = Monitor(context.pipeline.tasks)
+        self._scaler = Scaler(cluster, monitor, self._journal)
+        self._observing = PeriodicThread(f"monitor-{context.name}", OBSERVE_SECONDS, lambda: monitor.poll(cluster))
+        ticker = Ticker(driver, ingest)
+        self._ticking = PeriodicThread(f"ticks-{context.name}", context.settings.heartbeat_seconds, ticker.poll)
+        self._parts = RunningParts(driver, ingest, stream, self._scaler, sink_writer, (self._ticking, self._observing))
+        self._shutdown = Shutdown(context, self._parts, lambda: on_end(self))
+        self._autoscaling = threads.Lock()
+
+    def start(self) -> None:
+        """Start the nodes, then the stream; called once."""
+        began, view, name = threads.monotonic(), self._driver.view, self.name
+        nodes = [node.name for node in view.nodes]
+        verb = "starts" if view.newest_batch < 0 else "resumes"
+        facts = (name, verb, len(nodes), self.pipeline.tasks, view.newest_batch, self._context.store.url)
+        _log.info("job %s %s: nodes=%d tasks=%d batch=%d store=%s", *facts)
+        try:
+            self._driver.start()
+            self._driver.wait_until_serving(nodes, self._context.settings.node_start_seconds)
+            self._observing.start()
+            if self._sink_writer is not None:
+                self._sink_writer.start()
+            self._stream.start()
+            self._ticking.start()
+        except BaseException:
+            self._shutdown.end(Deadline(self._context.settings.stop_seconds))
+            raise
+        self._shutdown.watch()
+        _log.info("job %s runs: nodes=%d seconds=%.1f", name, len(nodes), threads.monotonic() - began)
+
+    @property
+    def name(self) -> str:
+        return self._context.name
+
+    @property
+    def pipeline(self) -> Description:
+        return self._context.pipeline
+
+    # What it is doing.
+
+    def status(self) -> JobStatus:
+        error = None if self._sink_writer is None else self._sink_writer.error
+        return JobStatus.of(self.name, self._state(), self._driver.view, self._ingest.rows, error)
+
+    def batches(self) -> tuple[int, int]:
+        """Return the newest committed batch and the newest published one: `status` without its cost."""
+        view = self._driver.view
+        return view.newest_batch, view.published_batch
+
+    def load(self, seconds: float = 60.0) -> Load:
+        """Return how busy the nodes were in the last seconds, 60 at most, and how much is pending."""
+        return self._monitor.load(seconds)
+
+    def workload(self) -> Workload:
+        """Return work and state size of every task, measured over the last minute: what plans are made from."""
+        return self._scaler.workload()
+
+    def assignment(self) -> Ownership:
+        """Return which node owns which tasks, as committed last."""
+        return self._cluster.assignment()
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes hold a task slot, or are about to."""
+        return max(len(self.assignment().nodes), len(self._driver.view.nodes))
+
+    def story(self) -> list[str]:
+        """Return the newest events that the driver handled, and what it decided about each."""
+        return self._driver.story()
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Return what was decided about this job, in all its lives, oldest first."""
+        with self._open_journal() as journal:
+            return list(journal.read())
+
+    def journal_page(self, limit: int, before: int | None = None) -> JournalPage:
+        """Return the journal in pages, newest first."""
+        with self._open_journal() as journal:
+            return journal.page(limit, before)
+
+    # What it produces.
+
+    def collected(self) -> pa.Table:
+        """Return all results that the `memory` sink holds."""
+        if not isinstance(self._sink, MemorySink):
+            raise ElasticError('only the memory sink collects results. Run the job with sink="memory".')
+        return self._sink.table()
+
+    def quarantined(self) -> pa.Table:
+        """Return the rows that operators failed on, with their errors, of all batches whose results are kept."""
+        if self._results is None:
+            raise ElasticError('a job without results keeps no failed rows. Run it with sink="store".')
+        found = [self._results.read_quarantined(batch) for batch in self._results.poll()]
+        filled = [rows for rows in found if rows.num_rows]
+        return pa.concat_tables(filled or found[:1])
+
+    def state(self, key: Any, stage: str | None = None) -> Any:
+        """Return what the operator answers for a key now, after the steps that its node has taken."""
+        number = self.pipeline.stage_number(stage)
+        keyed = self.pipeline.stages[number]
+        columns = key if isinstance(key, tuple) else (key,)
+        hashed = hash_key(*columns, types=[keyed.input_schema.field(name).type for name in keyed.key])
+        return self._look_up(UnitId(number, hashed % self.pipeline.tasks), columns)
+
+    def snapshot(self, seconds: float = 60.0) -> int:
+        """Save all state that changed; return the newest batch that every saved state includes."""
+        return self._driver.snapshot(seconds)
+
+    def process_all_available(self) -> None:
+        """Wait until everything that the source has now is applied and its results are published, for tests and demos.
+
+        Raises `SinkFailed` if the results cannot reach the sink.
+        """
+        try:
+            self._stream.process_all_available()
+        except StreamFailed:
+            self._driver.views.check()  # what a node raised ends the stream too, and is the reason
+            raise
+        self._raise_failure()
+        newest = self._driver.view.newest_batch
+        self._driver.wait_until_published(newest)
+        if (writer := self._sink_writer) is not None:
+            writer.wait(newest)
+            if (error := writer.error) is not None:
+                raise SinkFailed(self.name, f"{type(error).__name__}: {error}") from error
+
+    # How it scales.
+
+    def scale(
+        self,
+        nodes: int | None = None,
+        *,
+        add: int | None = None,
+        remove: Sequence[str] = (),
+        strategy: str = ScaleRequest.strategy,
+        tau: float = ScaleRequest.tau,
+        mode: str = ScaleRequest.mode,
+        tasks_per_node: int | None = ScaleRequest.tasks_per_node,
+        bytes_per_node: float | None = ScaleRequest.bytes_per_node,
+        transfer: str = ScaleRequest.transfer,
+        relax: bool = ScaleRequest.relax,
+        queue: bool = False,
+        **knowledge: Any,
+    ) -> Migration:
+        """Change the number of nodes while the stream runs: `nodes` in all, `add` more, or `remove` these very ones.
+
+        Returns when the migration has begun; see `Migration.wait`. A second request is refused while one is under way,
+        or waits with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge`
+        is what the strategy needs, as in `migration.plan`; `value` may also be the name of a value table in the job's
+        store. If no assignment is balanced, the plan takes the smallest feasible cap and says so; `relax=False` raises
+        `Infeasible` instead. `TooFewSlots` is raised if Spark has no room for the nodes; nothing was started then. See
+        `plan` for a dry run.
+        """
+        options = {
+            "strategy": strategy,
+            "tau": tau,
+            "mode": mode,
+            "tasks_per_node": tasks_per_node,
+            "bytes_per_node": bytes_per_node,
+            "transfer": transfer,
+            "relax": relax,
+        }
+        request = self._scale_request(nodes, add, remove, {**options, **knowledge})
+        self._driver.views.check()
+        return self._scaler.scale(request, queue=queue)
+
+    def rebalance(self, **how: Any) -> Migration:
+        """Move tasks between the nodes that there are, until none carries more than `tau` allows."""
+        return self.scale(**how)
+
+    def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
+        """Return what `scale` would do with the same arguments; changes nothing."""
+        return self._scaler.plan(self._scale_request(nodes, add, remove, how))
+
+    @property
+    def migration(self) -> Migration | None:
+        """The latest migration of this life, over or not."""
+        return self._scaler.current
+
+    def autoscale(
+        self,
+        policy: str | Policy = "utilisation",
+        *,
+        ceiling: int,
+        floor: int = 1,
+        recommend_only: bool = False,
+        **how: Any,
+    ) -> Autoscaler:
+        """Let a policy change the number of nodes between `floor` and `ceiling`, until the autoscaler is stopped.
+
+        With `recommend_only` it only records what it would do. `how` is what else
+        `AutoscalerSettings.from_arguments` takes, such as `window_seconds` and `cool_down_seconds`, and the options of
+        the policy.
+        """
+        settings = AutoscalerSettings.from_arguments(
+            self.pipeline.tasks, policy=policy, ceiling=ceiling, floor=floor, recommend_only=recommend_only, **how
+        )
+        self._cluster.check_room(settings.ceiling)
+        return self.begin_autoscaling(settings)
+
+    def begin_autoscaling(self, settings: AutoscalerSettings) -> Autoscaler:
+        """Start an autoscaler with settings that were checked."""
+        with self._autoscaling:
+            self._driver.views.check()
+            if self.autoscaler is not None and not self.autoscaler.is_stopped:
+                raise AutoscalerRunning(self.name)
+            autoscaler = Autoscaler(settings, self._cluster, self._monitor, self._scaler, self._journal)
+            self._parts.autoscaler = autoscaler
+            autoscaler.start()
+            return autoscaler
+
+    @property
+    def autoscaler(self) -> Autoscaler | None:
+        """The latest autoscaler of this life, stopped or not."""
+        return self._parts.autoscaler
+
+    # How it ends.
+
+    def await_termination(self, seconds: float | None = None) -> bool:
+        """Wait until the job ends; False if it has not in time. Raises what ended it, if that was a failure."""
+        ended = self._shutdown.wait(seconds)
+        self._raise_failure()
+        return ended
+
+    def stop(self, *, drain: bool = True, timeout_seconds: float | None = None) -> StopReport:
+        """Stop the stream, let nodes finish what was ingested, save the state, end the nodes.
+
+        Returns within `timeout_seconds`, by default the setting `stop_seconds`, whatever hangs: an operator, the store,
+        a sink or Spark. The report says what was left undone, and every such thing is logged as a warning; the next
+        run repeats it. Without `drain` nothing is waited for but the end of the nodes. A second call returns at once.
+        """
+        return self._shutdown.stop(drain=drain, timeout_seconds=timeout_seconds)
+
+    def __repr__(self) -> str:
+        nodes, batch = len(self.assignment().nodes), self._driver.view.newest_batch
+        return f"Job({self.name!r}, {self._state()}, nodes={nodes}, batch={batch}, rows={self._ingest.rows})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @contextmanager
+    def _open_journal(self) -> Iterator[JobJournal]:
+        """Open the journal; the store of a job that has ended is closed, so another one is opened."""
+        if not self._shutdown.has_ended:
+            yield self._journal
+            return
+        with closing(self._context.access.open()) as store:
+            yield JobJournal(store, self.name)
+
+    def _scale_request(
+        self, nodes: int | None, add: int | None, remove: Sequence[str], how: Mapping[str, Any]
+    ) -> ScaleRequest:
+        options = {name: how[name] for name in ScaleRequest.option_names() if name in how}
+        knowledge = {name: value for name, value in how.items() if name not in options}
+        if isinstance(value := knowledge.get("value"), str):
+            knowledge["value"] = self._read_value_table(value)
+        return ScaleRequest(nodes, add, tuple(remove), **options, knowledge=knowledge)
+
+    def _read_value_table(self, name: str) -> "ValueFunction":
+        # Imported late: it brings a compiler with it, and few jobs plan with foresight.
+        from mdp import ValueTable
+
+        return ValueTable.read(self._context.store, name, secret=self._context.secret)
+
+    def _raise_failure(self) -> None:
+        if self._driver.views.error is not None:
+            self._driver.views.check()
+        self._stream.raise_failure()
+
+    def _state(self) -> str:
+        if self._driver.views.error is not None:
+            return "failed"
+        return "stopped" if self._shutdown.has_ended else "running"
+
+    def _look_up(self, unit: UnitId, key: tuple[Any, ...]) -> Any:
+        node = self._driver.view.route.owners(unit)[0]
+        secret = self._context.secret
+        try:
+            answer = self._driver.links.call(node, "lookup", {"unit": unit.number, "key": seal(key, secret)})
+        except (KeyError, Refused, PeerUnavailable) as cause:
+            raise StateUnavailable(unit.task, node) from cause
+        return unseal(answer, secret)

@@ -1,0 +1,83 @@
+"""Where a job continues: the manifest it takes over, what must not have changed, and which results are published."""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from elastic.errors import IncompatibleRestart
+from elastic.results import Description, ResultLog
+from elastic.routing import IntervalRouting
+from migration import Assignment
+from storage.state import Manifest, Manifests
+
+_log = logging.getLogger(__name__)
+
+
+def recover_manifest(
+    manifests: Manifests, name: str, pipeline: Description, event_time: str | None, nodes: int
+) -> Manifest:
+    """Take the job over from any other driver; returns what is committed, or a first manifest for a new job."""
+    identity = job_identity(pipeline, event_time)
+    latest = manifests.latest()
+    if latest is not None:
+        check_identity(name, latest.meta, identity)
+    routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
+    units = [unit for stage in range(len(pipeline.stages)) for unit in routing.units(stage)]
+    recovered = manifests.recover(first=Manifest.first(units, routing.to_json(), meta=identity))
+    if all(recovered.meta.get(what) == value for what, value in identity.items()):
+        return recovered
+    return manifests.commit(lambda current: replace(current, meta={**current.meta, **identity}))
+
+
+def job_identity(pipeline: Description, event_time: str | None) -> dict[str, Any]:
+    """What the stored state, its watermark and the logged rows depend on, as JSON."""
+    source = pipeline.stages[0].input_schema
+    return {
+        "tasks": pipeline.tasks,
+        "version": pipeline.version,
+        "key": [list(stage.key) for stage in pipeline.stages],
+        "key types": [[_type_name(stage.input_schema.field(k).type) for k in stage.key] for stage in pipeline.stages],
+        "event time": event_time,
+        "columns": {field.name: _type_name(field.type) for field in source},
+    }
+
+
+def check_identity(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise `IncompatibleRestart` if state would be lost or misread. Columns may be added; those there were must stay.
+
+    Version 0.1 did not store key types, event time and columns.
+    """
+    for what, value in now.items():
+        if what in before and what != "columns" and before[what] != value:
+            raise IncompatibleRestart(name, what, before[what], value)
+    for column, kind in before.get("columns", {}).items():
+        found = now["columns"].get(column)
+        if found != kind:
+            raise IncompatibleRestart(name, f"column {column!r} of type", kind, found)
+
+
+def find_published(manifest: Manifest, results: ResultLog | None, name: str) -> int:
+    """The newest batch whose results are published, or were not wanted when it was processed.
+
+    Marks batches that the job processed without keeping results as a gap in the result log.
+    """
+    if results is None:
+        return manifest.last_batch
+    in_log = max(results.poll(), default=-1)
+    # No committed state includes a batch that was not published: what is below the log can no longer be published.
+    published = max(in_log, manifest.published, manifest.low_water_mark)
+    if published > in_log:
+        gap = results.mark_gap(published)
+        _log.warning(
+            'job %s has no results for batches %d to %d, which it processed with sink="none"', name, gap[0], gap[-1]
+        )
+    return published
+
+
+def _type_name(kind: pa.DataType) -> str:
+    """The type as far as values depend on it: neither the session's time zone nor the width of offsets matters."""
+    return re.sub(r"tz=[^\]]+", "tz", str(kind)).replace("large_", "")

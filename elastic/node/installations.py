@@ -1,0 +1,68 @@
+"""Units that come to a node: their states are loaded, then they repeat the steps since, until they have caught up."""
+
+from functools import partial
+from typing import Any
+
+from elastic import threads
+from elastic.core.ids import NO_BATCH
+from elastic.core.messages import CaughtUp, InstallUnits, UnitHandle, UnitsInstalled
+from elastic.core.steps import Position
+from elastic.core.unit_host import UnitHost
+from elastic.node.context import NodeContext
+from elastic.node.running_step import StepMonitor
+from elastic.node.state_loader import StateLoader
+
+
+class Installations:
+    """Carries out `InstallUnits` on one node. Only the working thread calls it."""
+
+    def __init__(self, context: NodeContext, host: UnitHost, loader: StateLoader, monitor: StepMonitor) -> None:
+        self._context = context
+        self._host = host
+        self._loader = loader
+        self._monitor = monitor
+        self._catch_up: _CatchUp | None = None
+
+    def begin(self, message: InstallUnits) -> None:
+        self._monitor.begin_replay(message)
+        handles = self._host.install(message)
+        if handles:
+            self._catch_up = _CatchUp(message, self._host)
+            self._loader.load(handles, partial(self._set_states, message.cause), message.cause)
+
+    def advance(self) -> None:
+        """Report once when the installed units have taken all steps that the latest command named."""
+        if self._catch_up is not None and self._catch_up.is_over(self._host):
+            self._monitor.end_replay()
+            self._context.report(self._catch_up.report(self._context, self._host))
+            self._catch_up = None
+
+    def _set_states(self, cause: str, states: dict[UnitHandle, Any], direct_bytes: int) -> None:
+        units = tuple(handle.unit for handle, state in states.items() if self._host.set_state(handle, state))
+        self._context.report(
+            UnitsInstalled(self._context.node, self._context.incarnation, units, direct_bytes, cause=cause)
+        )
+
+
+class _CatchUp:
+    """From an `InstallUnits` until its units have taken all steps that it named."""
+
+    def __init__(self, message: InstallUnits, host: UnitHost) -> None:
+        self._started = threads.monotonic()
+        self._message = message
+        self._replayed_before = host.replayed_rows
+        self._last = max((step.position for step in message.steps), default=Position(NO_BATCH, 0))
+
+    def is_over(self, host: UnitHost) -> bool:
+        return host.is_past(self._last)
+
+    def report(self, context: NodeContext, host: UnitHost) -> CaughtUp:
+        return CaughtUp(
+            context.node,
+            context.incarnation,
+            units=len(self._message.units),
+            steps=len(self._message.steps),
+            replayed_rows=host.replayed_rows - self._replayed_before,
+            seconds=threads.monotonic() - self._started,
+            cause=self._message.cause,
+        )

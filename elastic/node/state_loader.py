@@ -1,0 +1,145 @@
+"""Saved states of units, from the node that offers them or from the store, loaded in the background."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from elastic import threads
+from elastic.core.ids import UnitId
+from elastic.core.messages import UnitHandle
+from elastic.node.context import NodeContext
+from elastic.retry import retry_while_unavailable
+from elastic.wire import Peer, PeerUnavailable, Refused
+from storage.errors import BadObject, ObjectMissing, StoreUnavailable, TransferFailed
+from storage.state import StateManager, StateRef
+from storage.stores.protocol import Bytes
+
+_log = logging.getLogger(__name__)
+_LOADS_AT_ONCE = 4  # so that one that waits for a lost source does not delay its own correction
+_DOWNLOAD_SECONDS = 30.0  # a gigabyte over a slow link; the driver notices a source that hangs sooner
+
+Download = Callable[[str, StateRef], Bytes]  # from the node at an address
+UseStates = Callable[[dict[UnitHandle, Any], int], None]  # by handle, and the bytes that came from other nodes
+
+
+class StateLoader:
+    """Loads in the background and passes the states to the working thread."""
+
+    def __init__(self, context: NodeContext, manager: StateManager) -> None:
+        self._context = context
+        self._manager = manager
+        self._wanted: dict[UnitId, StateRef | None] = {}  # what was asked for last
+        self._peers: dict[str, Peer] = {}
+        self._lock = threads.Lock()
+        self._executor = threads.ThreadPool(_LOADS_AT_ONCE, "load")
+
+    def load(self, units: Sequence[UnitHandle], use: UseStates, cause: str = "") -> None:
+        """Load all these states, None where there is none, and call `use` with them in the working thread.
+
+        In one call, so that a replay reads the log once. Units for which another state is asked for meanwhile are left
+        out.
+        """
+        self._wanted.update((handle.unit, handle.state) for handle in units)
+        self._executor.submit(self._load, units, use, cause)
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            for peer in self._peers.values():
+                peer.close()
+
+    def _load(self, units: Sequence[UnitHandle], use: UseStates, cause: str) -> None:
+        closing = self._context.closing
+        retrieval = Retrieval(self._manager, self._download, units, self._is_wanted)
+        try:
+            retry_while_unavailable(retrieval.attempt, self._context.settings.store_retry_seconds, closing)
+        except Exception as error:  # noqa: BLE001 - passed to the working thread, which ends the node with it
+            if not closing.is_set():
+                self._context.fail(error, cause)
+            return
+        self._context.post(lambda: use(retrieval.found, retrieval.direct_bytes))
+
+    def _is_wanted(self, handle: UnitHandle) -> bool:
+        return self._wanted.get(handle.unit) == handle.state
+
+    def _download(self, address: str, ref: StateRef) -> Bytes:
+        with self._lock:
+            if address not in self._peers:
+                self._peers[address] = self._context.network.connect(address, self._context.spec.token)
+            peer = self._peers[address]
+        return peer.download({"state": ref.key}, ref.size, _DOWNLOAD_SECONDS)
+
+
+class Retrieval:
+    """States that were asked for together, and those of them that have arrived.
+
+    `attempt` raises `StoreUnavailable` as long as another attempt may bring more: while the store is unavailable, and
+    while an offered state is neither at its source nor in the store. The source stores it soon, or is lost; then the
+    driver names another state for the unit, and this one is not wanted any more (`is_wanted`).
+    """
+
+    def __init__(
+        self,
+        manager: StateManager,
+        download: Download,
+        units: Iterable[UnitHandle],
+        is_wanted: Callable[[UnitHandle], bool],
+    ) -> None:
+        self.found: dict[UnitHandle, Any] = {}
+        self.direct_bytes = 0
+        self._manager = manager
+        self._download = download
+        self._is_wanted = is_wanted
+        self._left: list[tuple[UnitHandle, StateRef]] = []
+        for handle in units:
+            if handle.state is None:
+                self.found[handle] = None
+            else:
+                self._left.append((handle, handle.state))
+        self._offered = {ref.key: handle.source for handle, ref in self._left if handle.source is not None}
+        self._distrusted: set[str] = set()  # keys of offered states whose bytes were not what was signed
+        self._came_directly: set[str] = set()
+
+    def attempt(self) -> None:
+        """Load what is missing."""
+        self._left = [(handle, ref) for handle, ref in self._left if self._is_wanted(handle)]
+        failed: TransferFailed | None = None
+        try:
+            arrived = self._manager.load_many((ref for _, ref in self._left), fetch=self._fetch)
+        except TransferFailed as failure:
+            failed, arrived = failure, failure.succeeded
+        for handle, ref in self._left:
+            if ref.unit in arrived:
+                self.found[handle] = arrived[ref.unit].state
+                self.direct_bytes += ref.size * (ref.key in self._came_directly)
+        self._left = [(handle, ref) for handle, ref in self._left if ref.unit not in arrived]
+        if failed is not None:
+            raise self._select_error(list(failed.reasons.values())) from failed
+
+    def _fetch(self, ref: StateRef) -> Bytes:
+        source = self._offered.get(ref.key)
+        if source is None:
+            return self._manager.fetch(ref)
+        if ref.key not in self._distrusted:
+            try:
+                data = self._download(source, ref)
+            except (PeerUnavailable, Refused) as error:
+                _log.info("cannot download %s from its source, reading the store: %s", ref.key, error)
+            else:
+                self._came_directly.add(ref.key)
+                return data
+        self._came_directly.discard(ref.key)
+        try:
+            return self._manager.fetch(ref)
+        except ObjectMissing as missing:
+            reason = "its source does not answer, and has not stored it yet"
+            raise StoreUnavailable(missing.store, "get", ref.key, reason) from missing
+
+    def _select_error(self, reasons: list[BaseException]) -> BaseException:
+        """Return an error that another attempt would meet again, if there is one; else one that makes it retry."""
+        for reason in reasons:
+            if isinstance(reason, BadObject) and reason.key in self._came_directly:
+                self._distrusted.add(reason.key)  # damaged in transit: the store has it, or will
+                retryable = StoreUnavailable("the source", "send", reason.key, reason.reason)
+                reasons = [retryable if one is reason else one for one in reasons]
+        return next((reason for reason in reasons if not isinstance(reason, StoreUnavailable)), reasons[0])

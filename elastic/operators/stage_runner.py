@@ -1,0 +1,183 @@
+"""Runs an operator on a node: steps, snapshots and queries of its units, independent of Spark and of the store."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import pyarrow as pa
+
+from elastic.errors import InvalidJob
+from elastic.operators.calls import BatchCaller, KeyedCaller, OperatorCaller, UnitState, UnitStep
+from elastic.operators.combiner import Combiner
+from elastic.operators.context import Moment
+from elastic.operators.guarded import GuardedCaller, Trial
+from elastic.operators.keyed import KeyedOperator
+from elastic.operators.keys import needs_canonical, to_canonical
+from elastic.operators.operator import Operator
+from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer
+from elastic.operators.rows import check_input_format
+from elastic.operators.schemas import to_schema
+from elastic.operators.state_codec import decode, encode
+from elastic.routing.hashing import check_key
+
+_TIMER_BYTES = 32
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """The rows that a step emitted, None for a destination without rows. `rows` is the number of input rows.
+
+    `quarantined` has the columns row (JSON) and error (a traceback).
+    """
+
+    sink: pa.Table | None
+    next: pa.Table | None
+    self_: pa.Table | None
+    quarantined: pa.Table | None
+    rows: int
+
+
+class StageRunner:
+    """One stage of a job on one node: applies steps to the states of its units.
+
+    Deterministic: the same state, slices and moment give the same state and output. Units do not share state, so steps
+    of different units may run concurrently if the operator allows it. After an error a state is invalid: restore it.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        *,
+        key: Sequence[str],
+        input_schema: pa.Schema,
+        next_schema: pa.Schema | None = None,
+        on_error: Literal["fail", "skip"] = "fail",
+        stage: int = 0,
+        name: str,
+    ) -> None:
+        if on_error not in ("fail", "skip"):
+            raise InvalidJob(f'unknown on_error {on_error!r}. Use "fail" or "skip".')
+        check_key(input_schema, key)
+        check_input_format(operator.input_format)
+        self.operator = operator.bind(tuple(key), input_schema)
+        self.key = tuple(key)
+        self.input_schema = input_schema
+        self.stage = stage
+        self.name = name
+        self.combiner = Combiner.of(self.operator, name)  # sent to the senders of rows to this stage
+        self._schemas = _schemas(self.operator, input_schema, next_schema)
+        self._caller: OperatorCaller = self._create_caller(self.operator, skip=on_error == "skip")
+
+    @property
+    def output_schema(self) -> pa.Schema | None:
+        """The schema of the rows for the sink; None if there are none."""
+        return self._schemas.get(SINK)
+
+    @property
+    def emits_rows_to_stages(self) -> bool:
+        """Whether a step may require another round."""
+        return NEXT in self._schemas or SELF in self._schemas
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Combine rows for this stage, if its operator can."""
+        return rows if self.combiner is None else self.combiner(rows)
+
+    def open(self) -> None:
+        self.operator.open()
+
+    def close(self) -> None:
+        self.operator.close()
+
+    def new_state(self) -> UnitState:
+        """Return the state of a unit that has processed nothing."""
+        return UnitState({} if isinstance(self.operator, KeyedOperator) else self.operator.initial_state())
+
+    def step(self, state: UnitState, slices: Sequence[pa.Table], moment: Moment) -> StepOutput:
+        """Process the rows in order, then, in round 0, the due timers; changes the state in place.
+
+        Raises `OperatorFailed` or `InvalidOutput`, unless on_error is "skip".
+        """
+        step = UnitStep(state, moment, OutputBuffer(self.name, self._schemas))
+        rows = sum(table.num_rows for table in slices)
+        if rows:
+            self._caller.rows(step, self._with_new_columns(_table(slices)))
+        if self.is_due(state, moment):
+            self._caller.timers(step, state.timers.take_due(moment.clocks))
+        tables = {to: step.outputs.table(to) for to in (SINK, NEXT, SELF)}
+        return StepOutput(tables[SINK], tables[NEXT], tables[SELF], step.quarantine.table(), rows)
+
+    def is_due(self, state: UnitState, moment: Moment) -> bool:
+        """Return whether a timer is due, so that a step is needed even without rows."""
+        return moment.round == 0 and state.timers.is_due(moment.clocks)
+
+    def capture(self, state: UnitState) -> Any:
+        """Return a copy of the state for storage, which later steps do not change.
+
+        Free for Arrow, a memory copy for arrays, keyed columns and dicts of scalars, a pickle for everything else.
+        """
+        return encode(state.value, state.timers, self.name)
+
+    def restore(self, saved: Any) -> UnitState:
+        """Return the state from its captured, stored and loaded form."""
+        value, timers = decode(saved)
+        if isinstance(self.operator, KeyedOperator) and self._needs_canonical_keys:
+            value = {to_canonical(key): entry for key, entry in value.items()}
+        return UnitState(value, timers)
+
+    def size(self, state: UnitState) -> int:
+        """Estimate the bytes of the stored state; cheap."""
+        return int(self.operator.state_size(state.value)) + _TIMER_BYTES * len(state.timers)
+
+    def lookup(self, state: UnitState, key: Any) -> Any:
+        """Return what the state holds for one key: a value, or a tuple with one value per key column."""
+        return self.operator.lookup(state.value, key if isinstance(key, tuple) else (key,))
+
+    def state_rows(self, state: UnitState) -> pa.Table:
+        return self.operator.state_rows(state.value)
+
+    def with_trial(self, trial: Trial) -> Self:
+        """Return the same stage for rows that may kill the process: see `GuardedCaller`."""
+        guarded = copy.copy(self)
+        key = self.key if isinstance(self.operator, KeyedOperator) else None
+        guarded._caller = GuardedCaller(self._caller, trial, key, self.capture, self.restore)  # noqa: SLF001 - its own
+        return guarded
+
+    @property
+    def _needs_canonical_keys(self) -> bool:
+        return any(needs_canonical(self.input_schema.field(name).type) for name in self.key)
+
+    def _with_new_columns(self, rows: pa.Table) -> pa.Table:
+        """Fill columns that are newer than the logged rows with nulls; combined rows have columns of their own."""
+        if self.combiner is not None or rows.num_columns >= len(self.input_schema):
+            return rows
+        for field in self.input_schema:
+            if field.name not in rows.schema.names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return rows.select(self.input_schema.names)
+
+    def _create_caller(self, operator: Operator, *, skip: bool) -> OperatorCaller:
+        if isinstance(operator, KeyedOperator):
+            return KeyedCaller(operator, self.key, self.name, skip=skip)
+        return BatchCaller(operator, self.name, skip=skip)
+
+
+def _schemas(operator: Operator, input_schema: pa.Schema, next_schema: pa.Schema | None) -> dict[str, pa.Schema]:
+    """Return the schema of each destination that the operator may emit to."""
+    unknown = operator.emits - {NEXT, SELF}
+    if unknown:
+        raise InvalidJob(
+            f"unknown destinations in emits: {sorted(unknown)}. Use 'next' and 'self'; for the sink set output_schema."
+        )
+    schemas = {SINK: to_schema(operator.output_schema)} if operator.output_schema is not None else {}
+    if next_schema is not None:
+        schemas[NEXT] = next_schema
+    if SELF in operator.emits:
+        schemas[SELF] = input_schema
+    return schemas
+
+
+def _table(slices: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table:
+    """Concatenate slices without copying."""
+    tables = [pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows for rows in slices]
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)

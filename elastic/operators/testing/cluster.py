@@ -1,0 +1,119 @@
+"""A simulated cluster: nodes with state, a log and snapshots in dicts; whatever moves goes through bytes."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from elastic.operators.calls import UnitState
+from elastic.operators.context import Moment
+from elastic.operators.stage_runner import StageRunner, StepOutput
+from elastic.operators.testing.scenario import NotReplayable
+from elastic.routing.interval import IntervalRouting
+from migration import Assignment, Ownership, Plan, UnknownNode, Workload, plan
+from storage.codec import Secret, pack, unpack
+from storage.state import UnitId
+
+_KEY = "tester/state"
+
+
+class _Logged(NamedTuple):
+    """A step since the last snapshot of its unit."""
+
+    moment: Moment
+    slices: Sequence[pa.Table]
+    output: StepOutput
+
+
+class SimulatedCluster:
+    """Nodes that own units; what a unit emits depends neither on its node nor on scaling and crashes."""
+
+    def __init__(self, runners: Sequence[StageRunner], tasks: int, nodes: int) -> None:
+        self._runners = runners
+        self._secret = Secret.random()
+        self.routing = IntervalRouting(Assignment.even(tasks, nodes))
+        self._states: dict[str, dict[UnitId, UnitState]] = {node: {} for node in self.assignment.nodes}
+        self._snapshots: dict[UnitId, Any] = {}
+        self._log: dict[UnitId, list[_Logged]] = {}
+        self._work = [0] * tasks
+
+    @property
+    def assignment(self) -> Ownership:
+        return self.routing.assignment
+
+    def state(self, unit: UnitId) -> UnitState:
+        """Return the state of a unit on its current node."""
+        (node,) = self.routing.owners(unit)
+        states = self._states[node]
+        if unit not in states:
+            states[unit] = self._runner(unit).new_state()
+        return states[unit]
+
+    def step(self, unit: UnitId, slices: Sequence[pa.Table], moment: Moment) -> StepOutput:
+        output = self._runner(unit).step(self.state(unit), slices, moment)
+        self._log.setdefault(unit, []).append(_Logged(moment, slices, output))
+        self._work[unit.task] += output.rows
+        return output
+
+    def is_due(self, moment: Moment) -> bool:
+        (node,) = self.routing.owners(moment.unit)
+        state = self._states[node].get(moment.unit)
+        return state is not None and self._runner(moment.unit).is_due(state, moment)
+
+    def snapshot(self) -> None:
+        """Capture every unit that has changed; it is serialised later, when needed, as on a node."""
+        for unit in self._log:
+            self._snapshots[unit] = self._runner(unit).capture(self.state(unit))
+        self._log.clear()
+
+    def scale(self, nodes: int) -> Plan:
+        target_plan = plan(self.assignment, nodes, self._workload(), relax=True)
+        for node in target_plan.joining:
+            self._states[node] = {}
+        for move in target_plan.moves:
+            for stage, runner in enumerate(self._runners):
+                unit = self.routing.units(stage)[move.task]
+                state = self._states[move.source].pop(unit, None)
+                if state is not None:
+                    self._states[move.target][unit] = runner.restore(self._through_bytes(runner.capture(state)))
+        for node in target_plan.leaving:
+            del self._states[node]
+        self.routing = IntervalRouting(target_plan.target, self.routing.epoch + 1)
+        return target_plan
+
+    def crash(self, node: str) -> None:
+        if node not in self._states:
+            raise UnknownNode(node, self.assignment.nodes, "Crash one of these.")
+        for unit in list(self._states[node]):
+            self._states[node][unit] = self._recover(unit)
+
+    def _recover(self, unit: UnitId) -> UnitState:
+        runner = self._runner(unit)
+        has_snapshot = unit in self._snapshots
+        state = runner.restore(self._through_bytes(self._snapshots[unit])) if has_snapshot else runner.new_state()
+        for logged in self._log.get(unit, []):
+            again = runner.step(state, logged.slices, logged.moment)
+            before, now = _format_output(logged.output), _format_output(again)
+            if before != now:
+                raise NotReplayable(runner.name, logged.moment.task, logged.moment.batch, before, now)
+        return state
+
+    def _through_bytes(self, captured: Any) -> Any:
+        data = pack({"state": captured}, key=_KEY, secret=self._secret)
+        return unpack(data, key=_KEY, secret=self._secret).parts["state"]
+
+    def _workload(self) -> Workload:
+        sizes = [1] * len(self._work)
+        for states in self._states.values():
+            for unit, state in states.items():
+                sizes[unit.task] += self._runner(unit).size(state)
+        return Workload([1 + work for work in self._work], sizes)
+
+    def _runner(self, unit: UnitId) -> StageRunner:
+        return self._runners[unit.stage]
+
+
+def _format_output(output: StepOutput) -> str:
+    """Return all rows as text, in which NaN equals NaN."""
+    tables = (output.sink, output.next, output.self_, output.quarantined)
+    return str([None if table is None else table.to_pylist() for table in tables])

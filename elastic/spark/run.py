@@ -1,0 +1,157 @@
+"""`elastic.run`: start a job on a streaming DataFrame."""
+
+import os
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from elastic.control import AutoscalerSettings
+from elastic.driver.context import JobContext
+from elastic.durations import parse_duration_ms
+from elastic.errors import InvalidSetting, JobNameInUse
+from elastic.job.assembly import Surroundings, assemble_job
+from elastic.job.job import Job
+from elastic.operators import Operator, Stage
+from elastic.operators.stages import build_stages
+from elastic.results import Description, Sink, open_sink
+from elastic.secret import application_secret
+from elastic.settings import Settings
+from elastic.spark import checks
+from elastic.spark.job import SparkJob
+from elastic.spark.launcher import SparkLauncher
+from elastic.spark.sender import SparkSource
+from elastic.spark.slots import check_slots
+from elastic.spark.sources.registration import register_job
+from elastic.spark.stream import SparkStream
+from elastic.store_access import StoreAccess
+from elastic.wire import FlightNetwork, wire_token
+from storage import Store
+
+_running: dict[tuple[str, str], Job] = {}  # by store and name
+_starting = threading.Lock()
+
+
+def run(
+    df: DataFrame,
+    *,
+    key: str | Sequence[str],
+    operator: Operator | Stage | Sequence[Operator | Stage],
+    name: str,
+    store: str,
+    tasks: int = 64,
+    nodes: int = 4,
+    sink: str | Sink = "store",
+    trigger: Mapping[str, Any] | None = None,
+    event_time: str | None = None,
+    watermark_delay: str | None = None,
+    checkpoint: str | None = None,
+    store_settings: Mapping[str, Any] | None = None,
+    autoscale: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> SparkJob:
+    """Start a job, or resume the job of this name in this store.
+
+    `operator` is one operator, keyed by the columns `key` of `df`, or several in order. `store` is the URL of a folder
+    or bucket that the driver and every executor can reach. `trigger` holds the arguments of `DataStreamWriter.trigger`,
+    such as `{"processingTime": "1 second"}`. `checkpoint` is the folder for Spark's offsets, by default next to the
+    state in a file store. `autoscale` holds the arguments of `Job.autoscale`, such as `{"ceiling": 8}`; without it only
+    requests change the number of nodes. `settings` are those of `elastic.settings.Settings`.
+    """
+    checks.check_frame(df)
+    spark = df.sparkSession
+    checks.check_name(name)
+    tasks, nodes = checks.check_counts(tasks, nodes)
+    checks.check_event_time(df, event_time, watermark_delay)
+    resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
+    delay_ms = 0 if watermark_delay is None else parse_duration_ms(watermark_delay, "watermark_delay")
+    pipeline = checks.describe_job(df, build_stages(operator, key), tasks)
+    autoscaling = None if autoscale is None else AutoscalerSettings.from_arguments(tasks, **autoscale)
+    checks.check_cluster(spark)
+    access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
+    opened = checks.open_store(access)
+    try:
+        location = checkpoint or _default_checkpoint(store, name)
+        check_room = partial(_check_room, spark.sparkContext, resolved, (store, name))
+        check_room(nodes if autoscaling is None else max(nodes, autoscaling.ceiling), starting=True)
+        with _starting:
+            _check_not_running(store, name)
+            surroundings = Surroundings(
+                launcher=partial(SparkLauncher, spark.sparkContext),
+                source=SparkSource(spark),
+                stream=lambda ingest: SparkStream(name, df, ingest, location, trigger or {}),
+                check_room=check_room,
+                on_end=_unregister,
+            )
+            job = assemble_job(
+                _make_context(spark, name, pipeline, resolved, access, opened),
+                surroundings,
+                open_sink(sink) if isinstance(sink, str) else sink,
+                nodes=nodes,
+                event_time=event_time,
+                watermark_delay_ms=delay_ms,
+                job_class=partial(SparkJob, df),
+            )
+            register_job(spark, name, access)
+            _running[store, name] = job
+    except BaseException:
+        opened.close()
+        raise
+    job.start()
+    if autoscaling is not None:
+        job.begin_autoscaling(autoscaling)
+    return job
+
+
+def _make_context(
+    spark: SparkSession, name: str, pipeline: Description, settings: Settings, access: StoreAccess, store: Store
+) -> JobContext:
+    is_local = checks.is_local(spark.sparkContext.master or "")
+    return JobContext(
+        name,
+        pipeline,
+        replace(settings, secret=None),
+        access,
+        store,
+        FlightNetwork(),
+        host=settings.host or ("127.0.0.1" if is_local else str(spark.conf.get("spark.driver.host"))),
+        node_host="127.0.0.1" if is_local else None,
+        token=wire_token(access.secret, secrets.token_hex(16)),
+    )
+
+
+def _check_not_running(store: str, name: str) -> None:
+    if (store, name) in _running:
+        raise JobNameInUse(name)
+
+
+def _default_checkpoint(store: str, name: str) -> str:
+    """Return a folder for Spark's checkpoint next to the state."""
+    parts = urlsplit(store)
+    if parts.scheme != "file":
+        raise InvalidSetting(
+            "checkpoint", None, f"Spark cannot keep its checkpoint in a {parts.scheme}: store. Name a folder for it"
+        )
+    return str(Path(unquote(parts.path)) / "spark-checkpoints" / name)
+
+
+def _check_room(
+    context: SparkContext, settings: Settings, job_key: tuple[str, str], nodes: int, *, starting: bool = False
+) -> None:
+    """Raise `TooFewSlots` if Spark has no slots for `nodes` beside the nodes of the other jobs of this process."""
+    others = sum(job.node_count for other, job in list(_running.items()) if other != job_key)
+    wait_seconds = settings.node_start_seconds if starting else 0.0
+    check_slots(context, nodes, settings, other_nodes=others, wait_seconds=wait_seconds)
+
+
+def _unregister(job: Job) -> None:
+    # Without `_starting`: a stop must not wait while another job starts.
+    for job_key in [job_key for job_key, running in list(_running.items()) if running is job]:
+        _running.pop(job_key, None)

@@ -1,1 +1,0 @@
-"""The pictures of the experiments, one file each, and the style that they share."""

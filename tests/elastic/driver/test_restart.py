@@ -1,0 +1,112 @@
+"""What a job may change between two runs, and where it continues."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elastic.errors import IncompatibleRestart
+from elastic.job.restart import check_identity, find_published, job_identity, recover_manifest
+from elastic.operators import CountByKey
+from elastic.results import Description, ResultLog, StageDescription
+from storage import Secret
+from storage.state import Manifest, Manifests
+from storage.stores.memory import MemoryStore
+
+SECRET = Secret.of("a secret for tests only")
+COLUMNS = {"key": pa.int32(), "value": pa.int64(), "ts": pa.timestamp("us", "UTC")}
+
+
+def pipeline(**changes: Any) -> Description:
+    schema = pa.schema({**COLUMNS, **changes})
+    return Description((StageDescription("count", ("key",), CountByKey(), schema),), 8, "count=1")
+
+
+def refuse(now: Description, event_time: str | None = "ts") -> IncompatibleRestart:
+    with pytest.raises(IncompatibleRestart) as caught:
+        check_identity("counts", job_identity(pipeline(), "ts"), job_identity(now, event_time))
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int16(), pa.string(), pa.float64(), pa.decimal128(10, 2)])
+def test_a_changed_key_type_is_refused(kind: pa.DataType) -> None:
+    error = refuse(pipeline(key=kind))
+    assert (error.what, error.before, error.now) == ("key types", [["int32"]], [[str(kind)]])
+
+
+def test_binary_keys_are_not_string_keys() -> None:
+    with pytest.raises(IncompatibleRestart):
+        check_identity(
+            "counts", job_identity(pipeline(key=pa.string()), None), job_identity(pipeline(key=pa.binary()), None)
+        )
+
+
+@pytest.mark.parametrize("event_time", [None, "value"])
+def test_another_event_time_column_is_refused(event_time: str | None) -> None:
+    assert refuse(pipeline(), event_time).what == "event time"
+
+
+def test_a_column_of_another_type_or_a_missing_one_is_refused() -> None:
+    assert "'value'" in str(refuse(pipeline(value=pa.float64())))
+    fewer = Description(
+        (StageDescription("count", ("key",), CountByKey(), pa.schema({**COLUMNS}).remove(1)),), 8, "count=1"
+    )
+    assert refuse(fewer).now is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"more": pa.string()}, {"ts": pa.timestamp("us", "Europe/Berlin")}, {"key": pa.int32()}]
+)
+def test_more_columns_and_another_time_zone_are_accepted(changes: dict[str, pa.DataType]) -> None:
+    check_identity("counts", job_identity(pipeline(), "ts"), job_identity(pipeline(**changes), "ts"))
+
+
+def test_large_strings_are_strings() -> None:
+    before, now = pipeline(key=pa.string()), pipeline(key=pa.large_string())
+    check_identity("counts", job_identity(before, None), job_identity(now, None))
+
+
+def test_a_job_of_version_0_1_is_accepted_and_then_remembers_its_types() -> None:
+    store = MemoryStore()
+    old = {"tasks": 8, "version": "count=1", "key": [["key"]]}
+    Manifests(store, SECRET, "counts").recover(Manifest.first((), meta=old))
+    recover_manifest(Manifests(store, SECRET, "counts"), "counts", pipeline(), None, nodes=2)
+    with pytest.raises(IncompatibleRestart):
+        recover_manifest(Manifests(store, SECRET, "counts"), "counts", pipeline(key=pa.int64()), None, nodes=2)
+
+
+def test_a_refused_restart_takes_nothing_over() -> None:
+    store = MemoryStore()
+    owner = Manifests(store, SECRET, "counts")
+    recover_manifest(owner, "counts", pipeline(), None, nodes=2)
+    with pytest.raises(IncompatibleRestart):
+        recover_manifest(Manifests(store, SECRET, "counts"), "counts", pipeline(key=pa.int64()), None, nodes=2)
+    owner.commit_batch(0, [])  # is still the owner
+
+
+class TestPublished:
+    """The published position of a job that changes its sink."""
+
+    def manifest(self, published: int) -> Manifest:
+        manifest = Manifest.first(())
+        for batch in range(8):
+            manifest = manifest.with_batch(batch, 0, True, [], published=published)
+        return manifest
+
+    def test_a_job_that_kept_no_results_continues_after_the_batches_it_processed(self) -> None:
+        log = ResultLog(MemoryStore(), SECRET, "counts")
+        assert find_published(self.manifest(published=5), log, "counts") == 5
+        assert log.poll() == range(6)
+        log.publish(6, (), 0)
+
+    def test_a_job_whose_newest_results_are_ahead_of_the_manifest_does_not_publish_them_again(self) -> None:
+        log = ResultLog(MemoryStore(), SECRET, "counts")
+        for batch in range(7):
+            log.publish(batch, (), 0)
+        assert find_published(self.manifest(published=5), log, "counts") == 6
+        assert not log.mark_gap(6)
+
+    def test_batches_that_are_still_in_the_log_are_published_although_the_job_kept_no_results_when_it_stopped(
+        self,
+    ) -> None:
+        assert find_published(self.manifest(published=5), None, "counts") == 7

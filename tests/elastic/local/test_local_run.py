@@ -1,0 +1,191 @@
+"""A whole job inside one process: what it computes, how it scales, restarts and recovers, and the causes of events."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elastic.errors import InvalidJob, JobStopped, SinkFailed, StateUnavailable
+from elastic.job.job import Job
+from elastic.local import LocalNetwork, ThreadLauncher
+from elastic.local.run import TableSource, local_run
+from elastic.operators import Context, CountByKey, Operator, Stage, State
+from elastic.results import MemorySink
+from storage import Secret
+
+SECRET = Secret.of("a secret of these tests")
+FAST = {"heartbeat_seconds": 0.1}
+WORDS = [["a", "b", "a"], ["b", "c"], ["a"], ["d", "a", "c", "c"]]
+BATCHES = [pa.table({"word": words}) for words in WORDS]
+
+
+def counts_of(batches: int) -> Counter[str]:
+    return Counter(word for words in WORDS[:batches] for word in words)
+
+
+def run_words(batches: Any = BATCHES, **options: Any) -> Job:
+    return local_run(batches, key="word", operator=CountByKey(), secret=SECRET, settings=FAST, **options)
+
+
+@pytest.fixture
+def job() -> Iterator[Job]:
+    with run_words() as job:
+        job.process_all_available()
+        yield job
+
+
+def test_everything_is_counted_and_can_be_read_by_key(job: Job) -> None:
+    assert {word: job.state(word) for word in "abcde"} == {**counts_of(4), "e": 0}
+    latest = {row["word"]: row["count"] for row in job.collected().to_pylist()}
+    assert latest == counts_of(4)
+    assert job.batches() == (3, 3)
+    status = job.status()
+    assert (status.state, status.rows, status.problems) == ("running", 10, ())
+
+
+def test_a_stop_saves_everything_and_then_nothing_can_be_asked(job: Job) -> None:
+    report = job.stop()
+    assert report.is_clean
+    assert (report.last_batch, report.published_batch, report.saved_batch) == (3, 3, 3)
+    assert job.status().state == "stopped"
+    assert job.await_termination(0)
+    with pytest.raises(StateUnavailable):
+        job.state("a")
+    with pytest.raises(JobStopped):
+        job.scale(3)
+    assert job.journal() == []  # the store is opened once more
+
+
+def test_a_job_is_scaled_while_it_runs_and_loses_no_row(job: Job) -> None:
+    assert job.scale(4).wait(30)
+    assert job.scale(1, transfer="direct").wait(30)
+    assert {word: job.state(word) for word in "abcd"} == counts_of(4)
+    assert job.node_count == 1
+    assert [record["kind"] for record in job.journal()] == ["began", "ended"] * 2
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_a_job_continues_where_it_was_in_the_store(tmp_path: Path, drain: bool) -> None:
+    with run_words(BATCHES[:2], store=tmp_path.as_uri(), nodes=3) as first:
+        first.process_all_available()
+        assert first.stop(drain=drain).last_batch == 1
+    with run_words(BATCHES, store=tmp_path.as_uri(), nodes=2) as second:
+        second.process_all_available()
+        assert {word: second.state(word) for word in "abcd"} == counts_of(4)
+        assert second.node_count == 3  # as committed
+        assert second.batches() == (3, 3)
+        assert second.status().rows == 5
+
+
+def test_a_batch_that_a_checkpoint_sends_again_is_counted_once(tmp_path: Path) -> None:
+    with run_words(BATCHES[:2], store=tmp_path.as_uri()) as first:
+        first.process_all_available()
+    source = TableSource(LocalNetwork(), BATCHES)
+    source.ingested = 1
+    with run_words(source, store=tmp_path.as_uri()) as second:
+        second.process_all_available()
+        assert {word: second.state(word) for word in "abcd"} == counts_of(4)
+
+
+def test_more_batches_may_come_while_the_job_runs() -> None:
+    source = TableSource(LocalNetwork())
+    with run_words(source, schema=BATCHES[0].schema) as job:
+        for number, batch in enumerate(BATCHES, 1):
+            source.append(batch)
+            job.process_all_available()
+            assert {word: job.state(word) for word in "abcd"} == {**dict.fromkeys("abcd", 0), **counts_of(number)}
+
+
+def test_a_job_without_batches_and_schema_is_refused() -> None:
+    with pytest.raises(InvalidJob, match="schema="):
+        run_words([])
+
+
+def test_a_lost_node_is_replaced_and_every_row_counts_once(tmp_path: Path) -> None:
+    launchers: list[ThreadLauncher] = []
+    network = LocalNetwork()
+
+    def launch(common: Any) -> ThreadLauncher:
+        launchers.append(ThreadLauncher(common, network))
+        return launchers[0]
+
+    source = TableSource(network, BATCHES[:2])
+    with run_words(source, network=network, launcher=launch, store=tmp_path.as_uri()) as job:
+        job.process_all_available()
+        launchers[0].cancel(next(iter(launchers[0].incarnations)))
+        for batch in BATCHES[2:]:
+            source.append(batch)
+        job.process_all_available()
+        assert {word: job.state(word) for word in "abcd"} == counts_of(4)
+        assert job.status().losses == 1
+
+
+def test_rows_go_from_stage_to_stage() -> None:
+    stages = [Stage(CountByKey(), ("word",), "counts"), Stage(CountByKey("words"), ("count",), "levels")]
+    with local_run(BATCHES, key="word", operator=stages, settings=FAST) as job:
+        job.process_all_available()
+        levels = Counter(counts_of(batch + 1)[word] for batch in range(4) for word in set(WORDS[batch]))
+        assert job.state("a", "counts") == 4
+        assert {level: job.state(level, "levels") for level in levels} == levels
+
+
+class Failing(Operator):
+    """Raises at the word "c"."""
+
+    output_schema = "word string"
+
+    def initial_state(self) -> None:
+        return None
+
+    def handle_batch(self, rows: pa.Table, _state: State, _context: Context) -> None:
+        if "c" in rows["word"].to_pylist():
+            raise ValueError("no such word")
+
+
+def test_an_operator_that_raises_ends_the_job_with_its_error() -> None:
+    job = local_run(BATCHES, key="word", operator=Failing(), settings=FAST)
+    with pytest.raises(Exception, match="no such word") as raised:
+        job.process_all_available()
+    with pytest.raises(type(raised.value), match="no such word"):
+        job.await_termination(20)
+    assert job.status().state == "failed"
+    assert job.stop().last_batch <= 3
+
+
+class FullSink(MemorySink):
+    def deliver(self, _batch: int, _rows: pa.Table) -> None:
+        raise OSError("no space left")
+
+
+def test_results_that_cannot_reach_the_sink_are_an_error_of_the_wait_and_a_problem_in_the_status() -> None:
+    with run_words(sink=FullSink()) as job:
+        with pytest.raises(SinkFailed, match="no space left"):
+            job.process_all_available()
+        assert job.status().problems == ("results no longer reach the sink: OSError: no space left",)
+        assert job.status().state == "running"
+
+
+def test_causes_are_followed_from_a_batch_to_its_results() -> None:
+    """The id of an event is the cause of its commands; the answer of the store or the node brings it back."""
+    with run_words(BATCHES[:1], nodes=1) as job:
+        job.process_all_available()
+        story = job.story()
+    found = [re.match(r"e(\d+) \(cause (\w+)\) (\w+)\(.*\) -> (.*)", line) for line in story]
+    decisions = [line.groups() for line in found if line is not None]
+    assert len(decisions) == len(story)
+
+    def follow(kind: str, cause: str) -> str:
+        """Return the id of the event of that kind which this one caused."""
+        [number] = [number for number, caused_by, event, _ in decisions if (event, caused_by) == (kind, cause)]
+        return f"e{number}"
+
+    logged = follow("BatchLogged", "none")
+    committed = follow("RoundCommitted", logged)
+    applied = follow("StepApplied", committed)
+    follow("ResultsPublished", applied)
+    joined = next(f"e{number}" for number, _, event, _ in decisions if event == "NodeJoined")
+    follow("UnitsInstalled", follow("EpochCommitted", joined))

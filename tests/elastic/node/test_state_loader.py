@@ -1,0 +1,93 @@
+"""States of installed units: from the node that offers them, else from the store, and only while they are wanted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from elastic.core.messages import UnitHandle
+from elastic.node.offers import Offers
+from elastic.node.state_loader import Retrieval, StateLoader
+from elastic.wire import PeerUnavailable
+from storage.errors import DamagedObject, StoreUnavailable
+from storage.state import PackedState, StateManager, StateRef
+from tests.elastic.node.context import Recorder, context_of
+from tests.elastic.node.states import empty_handle, handle_of, pack, wait_until
+
+
+def offering(offers: Offers) -> Callable[[str, StateRef], memoryview]:
+    return lambda _, ref: offers.download({"state": ref.key})
+
+
+def unreachable(address: str, _: StateRef) -> memoryview:
+    raise PeerUnavailable(address)
+
+
+def test_an_offered_state_needs_no_store(manager: StateManager) -> None:
+    offers, one = Offers(), pack(manager, 5)
+    offers.put(one)
+    retrieval = Retrieval(manager, offering(offers), [handle_of(one.ref), empty_handle(6)], lambda _: True)
+    retrieval.attempt()
+    assert {handle.unit.task: state for handle, state in retrieval.found.items()} == {5: {"n": 5}, 6: None}
+    assert retrieval.direct_bytes == one.ref.size
+
+
+def test_a_state_whose_source_is_gone_comes_from_the_store_as_soon_as_it_is_there(manager: StateManager) -> None:
+    here, gone = pack(manager, 1), pack(manager, 2)
+    manager.put(here)
+    retrieval = Retrieval(manager, unreachable, [handle_of(here.ref), handle_of(gone.ref)], lambda _: True)
+    with pytest.raises(StoreUnavailable, match="has not stored it yet"):
+        retrieval.attempt()
+    assert [handle.unit.task for handle in retrieval.found] == [1]
+    manager.put(gone)
+    retrieval.attempt()
+    assert sorted(handle.unit.task for handle in retrieval.found) == [1, 2]
+    assert retrieval.direct_bytes == 0
+
+
+def test_a_state_that_is_not_wanted_any_more_is_not_waited_for(manager: StateManager) -> None:
+    gone = handle_of(pack(manager, 2).ref)
+    wanted = True
+    retrieval = Retrieval(manager, unreachable, [gone], lambda _: wanted)
+    with pytest.raises(StoreUnavailable):
+        retrieval.attempt()
+    wanted = False
+    retrieval.attempt()
+    assert retrieval.found == {}
+
+
+def test_bytes_from_a_node_are_verified_like_those_from_the_store(manager: StateManager) -> None:
+    one = pack(manager, 5)
+    flipped = bytearray(one.data)
+    flipped[-1] ^= 1
+    retrieval = Retrieval(manager, lambda *_: memoryview(flipped), [handle_of(one.ref)], lambda _: True)
+    with pytest.raises(StoreUnavailable, match="checksum"):
+        retrieval.attempt()
+    manager.put(one)
+    retrieval.attempt()
+    assert list(retrieval.found.values()) == [{"n": 5}]
+    assert retrieval.direct_bytes == 0
+
+
+def test_a_damaged_object_in_the_store_is_refused_at_once(manager: StateManager) -> None:
+    one = pack(manager, 5)
+    manager.put(PackedState(one.ref, one.data[:-1]))
+    with pytest.raises(DamagedObject):
+        Retrieval(manager, unreachable, [handle_of(one.ref, source=None)], lambda _: True).attempt()
+
+
+def test_a_load_that_waits_for_a_lost_source_does_not_delay_its_correction(manager: StateManager) -> None:
+    lost, older = pack(manager, 5), pack(manager, 5, {"n": "older"})
+    manager.put(older)
+    arrived: list[dict[UnitHandle, Any]] = []
+    recorder = Recorder()
+    loader = StateLoader(context_of(recorder, store_retry_seconds=30.0), manager)
+    nowhere = handle_of(lost.ref, source="nowhere:1")
+    loader.load([nowhere], lambda found, _: arrived.append(found))
+    correction = handle_of(older.ref, source=None)
+    loader.load([correction], lambda found, _: arrived.append(found))
+    wait_until(lambda: len(arrived) == 2)
+    assert {correction: {"n": "older"}} in arrived
+    assert {} in arrived
+    assert not recorder.failures
+    loader.close()

@@ -1,0 +1,162 @@
+"""What a job must come to: one process without a protocol, which takes the same batches."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from elastic.core import ids
+from elastic.core.pipeline import runners
+from elastic.core.steps import Position
+from elastic.operators.context import Moment
+from elastic.operators.stage_runner import StageRunner
+from elastic.operators.stages import Stage, build_runners, build_stages
+from elastic.results import Description, StageDescription
+from elastic.routing import hash_keys, split, to_tasks
+from storage.state import BatchTime, UnitId
+from tests.elastic.simulation.operators import SCHEMA
+
+TASKS = 8
+WATERMARK_DELAY_MS = 700
+
+Batch = list[pa.Table]  # one table for each source partition
+
+
+@dataclass
+class Committed:
+    """What a job has committed: by number the batch of the source (None: a tick) and its clocks; rows by step and unit.
+
+    The rows of a unit are in the order of the log.
+    """
+
+    sources: list[int | None] = field(default_factory=list)
+    times: list[BatchTime] = field(default_factory=list)
+    log: dict[Position, dict[int, pa.Table]] = field(default_factory=dict)  # by unit number
+
+
+def pipeline_of(stages: list[Stage]) -> Description:
+    named = build_stages(stages, ())
+    described = tuple(
+        StageDescription(stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema)
+        for stage, runner in zip(named, build_runners(named, SCHEMA), strict=True)
+    )
+    return Description(described, TASKS, "1")
+
+
+def batches_of(seed: int) -> list[Batch]:
+    """Some batches of some partitions of some rows; some of each are empty. Event time moves on, with outliers."""
+    chance = random.Random(seed)  # noqa: S311
+    return [
+        [_partition(chance, batch, chance.choice([0, 1, 5, 20])) for _ in range(chance.choice([1, 2, 3]))]
+        for batch in range(chance.choice([2, 4, 8, 12]))
+    ]
+
+
+def _partition(chance: random.Random, batch: int, size: int) -> pa.Table:
+    columns = {
+        "key": [chance.randrange(20) for _ in range(size)],
+        "value": [chance.randrange(4) for _ in range(size)],
+        "at": [max(0, 600 * batch + chance.randrange(-3_000, 1_500)) for _ in range(size)],
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def watermark_of(batches: list[Batch]) -> int | None:
+    """The latest event time of these batches, less the delay."""
+    times = [at for partitions in batches for rows in partitions for at in rows["at"].to_pylist()]
+    return max(times) - WATERMARK_DELAY_MS if times else None
+
+
+class Oracle:
+    """Takes batches one after the other, and keeps every result and every state.
+
+    The order of rows in a later round is the engine's to choose, and the log tells which one it chose. So the log is
+    compared, as a bag, with what must be in it, and read in its own order; that of round 0 must be in source order.
+    """
+
+    def __init__(self, pipeline: Description, committed: Committed) -> None:
+        self.results: Counter[str] = Counter()
+        self._pipeline = pipeline
+        self._committed = committed
+        self._stages = runners(pipeline, "fail")
+        self._states = {
+            UnitId(number, task): stage.new_state()
+            for number, stage in enumerate(self._stages)
+            for task in range(TASKS)
+        }
+
+    def take(self, source: list[Batch]) -> None:
+        """All batches of the source, each once, in order, and between them the ticks that were committed."""
+        sources = self._committed.sources
+        assert [number for number in sources if number is not None] == list(range(len(source))), sources
+        batches = [[] if number is None else source[number] for number in sources]
+        for batch, partitions in enumerate(batches):
+            clocks = watermark_of(batches[:batch]), watermark_of(batches[: batch + 1])
+            time = self._committed.times[batch]
+            assert (time.batch, time.watermark_ms, time.next_watermark_ms) == (batch, *clocks)
+            assert not batch or time.timestamp_ms >= self._committed.times[batch - 1].timestamp_ms
+            waiting = {0: [rows for rows in partitions if rows.num_rows]}
+            round_ = 0
+            while any(waiting.values()) or round_ == 0:
+                waiting = self._take_round(Position(ids.Batch(batch), round_), time, waiting)
+                round_ += 1
+
+    def states(self) -> dict[UnitId, str]:
+        return {unit: text_of(state) for unit, state in self._states.items()}
+
+    def _take_round(
+        self, position: Position, time: BatchTime, waiting: dict[int, list[pa.Table]]
+    ) -> dict[int, list[pa.Table]]:
+        emitted: dict[int, list[pa.Table]] = {}
+        for unit, state in self._states.items():
+            number = unit.stage
+            rows = self._rows(position, unit, waiting.get(number, []))
+            moment = Moment(unit, *position, time.timestamp_ms, time.watermark_ms, time.next_watermark_ms)
+            if not rows and not self._stages[number].is_due(state, moment):
+                continue
+            output = self._stages[number].step(state, rows, moment)
+            self.results.update(lines_of(self._pipeline.stages[number].name, position.batch, output.sink))
+            for target, table in ((number + 1, output.next), (number, output.self_)):
+                if table is not None and table.num_rows:
+                    emitted.setdefault(target, []).append(table)
+        return emitted
+
+    def _rows(self, position: Position, unit: UnitId, waiting: list[pa.Table]) -> list[pa.Table]:
+        """The rows of a unit, in the order of the log; of a stage that combines rows the log has other ones."""
+        stage = self._stages[unit.stage]
+        expected = _slice(stage, waiting, unit.task)
+        logged = self._committed.log.get(position, {}).get(unit.number)
+        if stage.combiner is not None:
+            return [expected] if expected is not None else []
+        if expected is None or logged is None:
+            assert expected is logged, f"{position}, {unit}: {expected} became {logged}"
+            return []
+        if position.round == 0:
+            assert logged.to_pylist() == expected.to_pylist(), f"{position}, {unit}: not in source order"
+        assert _bag(logged) == _bag(expected), f"{position}, {unit}: the log holds other rows"
+        return [logged]
+
+
+def _slice(stage: StageRunner, tables: list[pa.Table], task: int) -> pa.Table | None:
+    if not tables:
+        return None
+    rows = stage.combine(pa.concat_tables(tables))
+    return split(rows, to_tasks(hash_keys([rows[name] for name in stage.key]), TASKS)).slices().get(task)
+
+
+def _bag(rows: pa.Table) -> Counter[str]:
+    return Counter(str(sorted(row.items())) for row in rows.to_pylist())
+
+
+def lines_of(stage: str, batch: int, rows: pa.Table | None) -> list[str]:
+    return [] if rows is None else [f"{stage} {batch} {sorted(row.items())}" for row in rows.to_pylist()]
+
+
+def text_of(state: Any) -> str:
+    value = state.value
+    timers = sorted((timer, list(values)) for timer, values in state.timers.to_columns().items())
+    if hasattr(value, "to_table"):
+        return str(sorted(value.to_table().to_pylist(), key=str))
+    return f"{sorted((value or {}).items())} {timers}"

@@ -1,0 +1,227 @@
+"""The world itself: a job on real shells, chaos around it, and the comparison with an undisturbed process."""
+
+import random
+from collections import Counter
+from typing import Any
+
+from elastic.core.pipeline import runners
+from elastic.errors import StoreUnreachable
+from elastic.results import Description, ResultLog
+from elastic.settings import Settings
+from storage.state import Manifests, StateManager, UnitId
+from tests.elastic.simulation.chaos import Chaos
+from tests.elastic.simulation.faults import Faults
+from tests.elastic.simulation.life import JOB, SECRET, Checkpoint, Life, Setting
+from tests.elastic.simulation.network import FaultyNetwork
+from tests.elastic.simulation.observer import Observer
+from tests.elastic.simulation.oracle import Batch, Oracle, lines_of, text_of
+from tests.elastic.simulation.patches import simulated
+from tests.elastic.simulation.scheduler import Scheduler
+from tests.elastic.simulation.store import FaultyStore
+
+_POLL_SECONDS = 0.5
+_SECONDS_LIMIT = 1_500.0
+_STEP_LIMIT = 400_000
+_ZOMBIE_SECONDS = 150.0  # longer than a node is cut off, and than it takes to miss its driver
+
+
+class World:
+    """Runs `batches` through a pipeline, and compares results and states with those of an undisturbed process."""
+
+    def __init__(self, seed: int, pipeline: Description, batches: list[Batch], faults: Faults) -> None:
+        self.chance = chance = random.Random(seed)  # noqa: S311 - the world is hostile, not secret
+        self.faults = faults
+        self.story: list[tuple[Any, ...]] = []
+        self.lives = 0
+        self.violations: list[str] = []
+        self.scheduler = scheduler = Scheduler(
+            chance,
+            preemption=chance.choice([0.0, 0.05, 0.3]),
+            step_limit=_STEP_LIMIT,
+            seconds_limit=_SECONDS_LIMIT,
+        )
+        self.network = FaultyNetwork(scheduler, chance, lambda: self.faults, self.tell)
+        self.observer = Observer(lambda: self.store.objects, SECRET, JOB, pipeline, self._complain)
+        self.store = FaultyStore(scheduler, chance, lambda: self.faults, self.observer.written)
+        self.chaos = Chaos(self, chance)
+        self._pipeline = pipeline
+        self._batches = batches
+        settings = Settings(
+            heartbeat_seconds=1.0,
+            node_timeout_seconds=chance.choice([3.0, 6.0]),
+            node_start_seconds=40.0,
+            snapshot_seconds=chance.choice([1.0, 4.0, 30.0]),
+            store_retry_seconds=chance.choice([4.0, 600.0]),
+            max_pending_batches=chance.choice([1, 2, 4]),
+            staging_bytes=chance.choice([400, 64 << 20]),
+            compression="none",
+        )
+        self._checkpoint = Checkpoint()
+        self._setting = Setting(
+            scheduler,
+            chance,
+            self.network,
+            self.store,
+            pipeline,
+            settings,
+            batches,
+            self._checkpoint,
+            nodes=chance.choice([1, 2, 3]),
+            pace_seconds=chance.choice([0.3, 1.0, 3.0]),
+        )
+
+    def tell(self, *words: Any) -> None:
+        """Add to the story; not put into text yet, since most stories are never read."""
+        self.story.append((self.scheduler.now, *words))
+
+    def tell_story(self, lines: int) -> str:
+        """The end of the story, as text."""
+        return "\n".join(f"{at:9.3f} " + " ".join(map(str, words))[:400] for at, *words in self.story[-lines:])
+
+    def count(self) -> dict[str, int]:
+        """What happened how often."""
+        return {
+            "simulated_seconds": int(self.scheduler.now),
+            "switches": self.scheduler.steps,
+            "calls": self.network.calls,
+            "failed_calls": self.network.failures,
+            "store_operations": self.store.operations,
+            "store_faults": self.store.faults,
+            "batches": len(self.observer.committed.sources),
+            "ticks": self.observer.committed.sources.count(None),
+            "drivers": self.lives,
+            **self.chaos.done,
+        }
+
+    def run(self) -> None:
+        with simulated(self.scheduler, self.chance, self.tell):
+            self.scheduler.run(self._live)
+
+    def begin_life(self) -> None:
+        """Start another driver, in the place of the one before."""
+        self.lives += 1
+        self.tell("driver", self.lives, "starts; the source has noted", self._checkpoint.taken)
+        self.life = Life(self.lives, self._setting)
+
+    def _live(self) -> None:
+        self.begin_life()
+        times = self.chance.choice([0, 5, 10, 20])
+        chaos = self.scheduler.spawn(lambda: self.chaos.run(times), "chaos")
+        while not (self._is_at_rest() and not chaos.is_alive()):
+            self._check()
+            self.scheduler.sleep(_POLL_SECONDS)
+        self._check_owners()
+        self._check_zombies()
+        job = self.life.job
+        assert job is not None
+        reports: list[Any] = []
+        self.life.is_stopping = True
+        self.life.spawn(lambda: reports.append(job.stop()), "stop").join()
+        self._check()
+        [report] = reports
+        saved = report.last_batch, report.published_batch, report.saved_batch
+        assert saved == (report.last_batch,) * 3, report
+        self._compare()
+
+    def _check(self) -> None:
+        """Fail as soon as something is wrong; start another driver in the place of one that could not start."""
+        assert not self.violations, self.violations
+        life = self.life
+        if life.error is not None:
+            self.tell(life.process, "could not start:", repr(life.error))
+            assert self.lives < 60, "no driver can start"
+            self.scheduler.kill(life.process)
+            self.begin_life()
+        elif life.failure is not None:
+            self._check_failure(life.failure)
+
+    def _check_failure(self, failure: BaseException) -> None:
+        """A job may end because of a store that is away for longer than it may be; then its user starts it again."""
+        if not isinstance(failure, StoreUnreachable):
+            raise failure
+        self.tell(self.life.process, "failed:", repr(failure))
+        self.scheduler.sleep(_POLL_SECONDS)
+        self.scheduler.kill(self.life.process)
+        self.begin_life()
+
+    def _is_at_rest(self) -> bool:
+        life = self.life
+        if not life.is_running or life.is_stopping or life.job is None or self._checkpoint.taken < len(self._batches):
+            return False
+        newest, published = life.job.batches()
+        migration = life.job.migration
+        return published == newest and (migration is None or migration.is_over)
+
+    def _check_owners(self) -> None:
+        """No unit works on two nodes that the driver listens to."""
+        life = self.life
+        assert life.launcher is not None
+        current = self._current_incarnations()
+        owners: Counter[UnitId] = Counter()
+        for name in life.launcher.living():
+            process = life.launcher.incarnations[name].process
+            if name in current and process is not None:
+                owners.update(unit.id for unit in process._host._working())
+        twice = [unit for unit, count in owners.items() if count > 1]
+        assert not twice, f"{twice} work on two nodes"
+
+    def _check_zombies(self) -> None:
+        """A node that the driver has replaced leaves as soon as it hears so."""
+        assert self.life.launcher is not None
+        deadline = self.scheduler.now + _ZOMBIE_SECONDS
+        while zombies := [name for name in self.life.launcher.living() if name not in self._current_incarnations()]:
+            assert self.scheduler.now < deadline, f"{zombies} were replaced, and do not leave"
+            self.scheduler.sleep(_POLL_SECONDS)
+
+    def _current_incarnations(self) -> set[str]:
+        assert self.life.job is not None
+        return {node.incarnation for node in self.life.job._driver.view.nodes}
+
+    def _compare(self) -> None:
+        oracle = Oracle(self._pipeline, self.observer.committed)
+        oracle.take(self._batches)
+        results = ResultLog(self.store.objects, SECRET, JOB)
+        found: Counter[str] = Counter()
+        for stage in self._pipeline.stages:
+            for batch in range(len(self.observer.committed.sources)):
+                rows = results.read(batch, stage.name)
+                found.update(lines_of(stage.name, batch, rows.drop_columns(["_batch", "_task"])))
+        assert found == oracle.results, _difference(found, oracle.results)
+        assert self._stored_states() == oracle.states()
+        self._compare_sink(oracle)
+
+    def _compare_sink(self, oracle: Oracle) -> None:
+        writer = None if self.life.job is None else self.life.job._sink_writer
+        assert writer is not None
+        if isinstance(writer.error, StoreUnreachable):
+            return  # the status of the job says so, and the next run delivers the rest
+        assert writer.error is None
+        last = next(stage.name for stage in reversed(self._pipeline.stages) if stage.output_schema is not None)
+        delivered: Counter[str] = Counter()
+        for batch, rows in self.life.sink._batches:
+            delivered.update(lines_of(last, batch, rows.drop_columns(["_batch", "_task"])))
+        expected = Counter({line: count for line, count in oracle.results.items() if line.startswith(f"{last} ")})
+        batches = [batch for batch, _ in self.life.sink._batches]
+        assert delivered == expected, f"the sink has {batches}. {_difference(delivered, expected)}"
+
+    def _stored_states(self) -> dict[UnitId, str]:
+        """The states that the next driver would start with."""
+        manifest = Manifests(self.store.objects, SECRET, JOB).latest()
+        assert manifest is not None
+        assert manifest.low_water_mark == manifest.last_batch == len(self.observer.committed.sources) - 1
+        manager = StateManager(self.store.objects, SECRET, JOB, threads=1)
+        stages = runners(self._pipeline, "fail")
+        states: dict[UnitId, str] = {}
+        for unit, ref in manifest.units.items():
+            runner = stages[unit.stage]
+            saved = None if ref is None else manager.load(ref).state
+            states[unit] = text_of(runner.new_state() if saved is None else runner.restore(saved))
+        return states
+
+    def _complain(self, what: str) -> None:
+        self.tell("VIOLATION", what)
+        self.violations.append(what)
+
+
+def _difference(found: Counter[str], expected: Counter[str]) -> str:
+    return f"missing: {dict(expected - found)}; not expected: {dict(found - expected)}"

@@ -1,0 +1,56 @@
+"""The public names of every package, in full: a name that appears or disappears changes this list on purpose."""
+
+from importlib import import_module
+
+import pytest
+
+PUBLIC_NAMES = {
+    "elastic.operators": [
+        *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
+        *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "stateless", "to_schema"),
+    ],
+    "elastic.operators.testing": [
+        *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Scale"),
+    ],
+    "elastic.results": [
+        *("BATCH", "BatchIndex", "Description", "ExpiredResults", "MemorySink", "NoSink", "ORIGIN"),
+        *("ParquetSink", "ResultLog", "ResultRef", "SINKS", "Sink", "SinkWriter", "StageDescription"),
+        *("StoreSink", "TASK", "UNIT", "choose_stage", "open_sink", "read_result_schemas"),
+    ],
+    "elastic.routing": [
+        *("HeavyHitters", "HeavyKey", "IntervalRouting", "ROUTINGS", "Routing", "SplitRows", "check_key"),
+        *("hash_key", "hash_keys", "routing_from_json", "spark_hash_expression", "split", "to_tasks"),
+    ],
+    "mdp": [
+        *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
+        *("InvalidProjection", "InvalidRecipe", "InvalidTable", "MdpError", "MissingPackage", "NothingBalanced"),
+        *("SingleState", "TransitionMatrix", "UnknownPartition", "ValueTable", "learn", "project"),
+    ],
+    "mdp.experiments": [
+        *("EXPERIMENTS", "ExperimentResult", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
+        "run_experiments",
+    ],
+    "mdp.learning": [
+        *("HourlyMatrices", "Log", "NodeCounts", "Recipe", "Scaling", "count_nodes", "draw_matrix", "format_matrix"),
+        *("format_summary", "generate_tweet_volume", "learn", "learn_from_log", "learn_hourly"),
+        *("learn_hourly_from_log", "load_learned", "load_matrix", "read_journal", "read_log", "save_matrix"),
+    ],
+    "migration": [
+        *("AdditiveTerms", "AdditiveValue", "Assignment", "Infeasible", "InvalidAssignment", "InvalidInput"),
+        *("InvalidPlan", "InvalidSchedule", "InvalidWorkload", "KernelInfo", "MigrationError", "Move", "NodeLoad"),
+        *("Ownership", "Plan", "STRATEGIES", "ScatteredAssignment", "SearchGuide", "TooManyPartitions", "UnknownNode"),
+        *("UnknownOption", "UnknownStrategy", "ValueDoesNotFit", "ValueFunction", "Workload", "apply_moves"),
+        *("compute_moves", "kernel_info", "ownership_from_dict", "plan", "plan_sequence"),
+    ],
+    "migration.schedule": [
+        *("SCHEDULES", "Transfer", "TransferPhase", "schedule_by_count", "schedule_by_size"),
+        *("schedule_mini_migrations", "schedule_moves"),
+    ],
+}
+
+
+@pytest.mark.parametrize("package", PUBLIC_NAMES)
+def test_the_public_names_of_a_package_are_these_and_all_of_them_exist(package: str) -> None:
+    module = import_module(package)
+    assert sorted(module.__all__) == sorted(PUBLIC_NAMES[package])
+    assert all(hasattr(module, name) for name in module.__all__)
