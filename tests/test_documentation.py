@@ -95,10 +95,10 @@ def test_every_python_example_in_a_document_runs(document: Path) -> None:
     ids=lambda path: path.name,
 )
 def test_every_example_of_a_job_in_a_document_runs(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_application: Any
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:
     """In the shared Spark application, which `local_session` finds; a job that still runs at the end is stopped."""
-    assert spark_application is not None
+    assert spark is not None
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "one.txt").write_text("hello world\nhello again\n")
     monkeypatch.chdir(tmp_path)
