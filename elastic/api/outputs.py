@@ -32,6 +32,7 @@ class Unit(BaseModel):
     rows: int
     seconds: float
     state_bytes: int
+    guests: bool = Field(False, description="Whether these are the keys that a table places beside the task.")
 
 
 class Step(BaseModel):

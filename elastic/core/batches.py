@@ -9,6 +9,7 @@ from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import StepApplied
 from elastic.core.steps import Position, Step, end_of, steps_of
 from elastic.results import ResultRef
+from elastic.routing import Grouping
 from storage.state import LogRef, Manifest
 
 
@@ -93,6 +94,7 @@ class Batches:
         self.published = published
         self._emitting = emitting
         self._units = units
+        self._regrouping: tuple[Grouping, ...] | None = None  # to be committed with the last round of a batch
         self._steps: list[Step] = list(steps_of(manifest))
         self._in_flight: dict[Batch, _BatchInFlight] = {}
         self._early: dict[str, list[StepApplied]] = {}  # by node: reports that overtook the one before them
@@ -123,10 +125,17 @@ class Batches:
         """Drop early reports of an incarnation that is no longer current."""
         self._early.pop(node, None)
 
+    def regroup(self, by_stage: tuple[Grouping, ...]) -> None:
+        """Commit these groupings with one more round of the newest batch, or of the next one if it is complete.
+
+        In that round nothing is emitted, so that all rows of a batch, in all rounds, are grouped in the same way.
+        """
+        self._regrouping = by_stage
+
     def batch_logged(self, event: events.BatchLogged) -> list[Command]:
         if event.batch <= self.newest.batch:
             return []
-        complete = not self._emitting[0]
+        complete = not self._emitting[0] and self._regrouping is None
         return [commands.CommitRound(event.batch, 0, event.logs, complete, event.time, event.source, self.published)]
 
     def round_committed(self, event: events.RoundCommitted) -> Step | None:
@@ -138,6 +147,8 @@ class Batches:
         self._steps.append(step)
         self.newest = position
         self._track(step)
+        if event.routing is not None and event.routing.groupings.by_stage == self._regrouping:
+            self._regrouping = None
         return step
 
     def step_applied(self, report: StepApplied) -> None:
@@ -194,8 +205,12 @@ class Batches:
         return any(batch.awaits(report.units, report.position) for batch in self._in_flight.values())
 
     def _next_round(self, batch: _BatchInFlight) -> commands.CommitRound:
-        step = batch.newest
+        step, groupings = batch.newest, None
         complete = not any(self._emitting[stage] for stage in batch.emitted_stages)
+        if self._regrouping is not None and batch.emitted:
+            complete = False
+        elif self._regrouping is not None:
+            groupings = self._regrouping
         return commands.CommitRound(
-            step.batch, step.round + 1, tuple(batch.emitted), complete, step.time, None, self.published
+            step.batch, step.round + 1, tuple(batch.emitted), complete, step.time, None, self.published, groupings
         )

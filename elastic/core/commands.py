@@ -7,6 +7,7 @@ from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import NodeCommand, NodeFailed
 from elastic.errors import PoisonedStep
 from elastic.results import ResultRef
+from elastic.routing import Grouping
 from migration import Ownership
 from storage.state import BatchTime, LogRef, SourceBatch, StateRef
 
@@ -47,6 +48,7 @@ class CommitRound:
     time: BatchTime
     source: SourceBatch | None  # given with round 0, as the time is
     published: Batch  # the newest batch whose results are published
+    groupings: tuple[Grouping, ...] | None = None  # by stage; commit them too, in a new epoch
 
 
 @dataclass(frozen=True)

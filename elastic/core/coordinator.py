@@ -89,7 +89,8 @@ class Coordinator:
             events.StopRequested: self._stop_requested,
             events.StopAllRequested: self._stop_all_requested,
             events.StartOwnersRequested: self._start_owners_requested,
-            events.BatchLogged: self.batches.batch_logged,
+            events.BatchLogged: self._batch_logged,
+            events.RegroupRequested: lambda event: self.batches.regroup(event.by_stage),
             events.RoundCommitted: self._round_committed,
             events.EpochCommitted: self._epoch_committed,
             events.AssignmentCommitted: self._assignment_committed,
@@ -182,7 +183,14 @@ class Coordinator:
         handles = tuple(self._handle_of(unit) for unit in units)
         oldest = min((handle.through for handle in handles), default=self.batches.newest.batch)
         steps = self.batches.steps_after(oldest)
-        return InstallUnits(self._epoch(), handles, steps, self.crashes.is_careful(node), self.crashes.suspects(node))
+        return InstallUnits(
+            self._epoch(),
+            handles,
+            steps,
+            self.crashes.is_careful(node),
+            self.crashes.suspects(node),
+            self.placement.committed.groupings,
+        )
 
     def _handle_of(self, unit: UnitId) -> UnitHandle:
         """With the newest state there is: one that was released on its way is not older than the last snapshot."""
@@ -283,12 +291,20 @@ class Coordinator:
 
     # Batches are committed, applied and published.
 
+    def _batch_logged(self, event: events.BatchLogged) -> list[Command]:
+        """Commit the batch, unless its rows are grouped as they were before a change: then they are sent again."""
+        if event.groupings_epoch != self.placement.committed.groupings.epoch:
+            return []
+        return self.batches.batch_logged(event)
+
     def _round_committed(self, event: events.RoundCommitted) -> list[Command]:
         self._learn(event.manifest)
         step = self.batches.round_committed(event)
         if step is None:
             return []
-        message = ApplyStep(self._epoch(), step)
+        if event.routing is not None:
+            self.placement.commit(event.routing)
+        message = ApplyStep(self._epoch(), step, None if event.routing is None else event.routing.groupings)
         return [command for name in self.placement.owners() for command in self.nodes.send(name, message)]
 
     def _step_applied(self, report: StepApplied) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from elastic.core.ids import Batch
 from elastic.core.messages import NodeReport
-from elastic.routing import Routing
+from elastic.routing import Grouping, Routing
 from migration import Move, Ownership
 from storage.state import BatchTime, LogRef, Manifest, SourceBatch
 
@@ -113,6 +113,7 @@ class BatchLogged:
     logs: tuple[LogRef, ...]
     time: BatchTime
     source: SourceBatch | None = None
+    groupings_epoch: int = 0  # of the groupings that the senders used
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,17 @@ class RoundCommitted:
     logs: tuple[LogRef, ...]
     complete: bool
     time: BatchTime
+    routing: Routing | None = None  # if groupings were committed with the round
+
+
+@dataclass(frozen=True)
+class RegroupRequested:
+    """Group the rows of each stage in this way from the next batch on; commits with the last round of this one.
+
+    Units keep their state: whoever requests it sees to it that the state of a key is where its rows will be.
+    """
+
+    by_stage: tuple[Grouping, ...]
 
 
 @dataclass(frozen=True)
@@ -192,6 +204,7 @@ Event = (
     | MigrationNoted
     | MigrationLeaseOpened
     | BatchLogged
+    | RegroupRequested
     | RoundCommitted
     | EpochCommitted
     | AssignmentCommitted

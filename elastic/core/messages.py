@@ -18,6 +18,7 @@ from elastic.core.json_codec import Codec, derive_codec
 from elastic.core.statistics import HeavyKey, RunningStep, UnitStatistics
 from elastic.core.steps import Position, Step
 from elastic.results import ResultRef
+from elastic.routing import Groupings
 from storage.state import LogRef, StateRef
 
 
@@ -60,6 +61,7 @@ class UnitHandle(NamedTuple):
 class InstallUnits(Message):
     """Load these units, repeat the steps after their states, then take the steps that follow.
 
+    `groupings` hold for what these steps and the next ones emit, until an `ApplyStep` has others.
     A node that replaces a lost one is `careful`: it reports each of these steps before it takes it, and at `suspects`,
     where processes of this node died before, each unit.
     """
@@ -69,14 +71,19 @@ class InstallUnits(Message):
     steps: tuple[Step, ...]
     careful: bool = False
     suspects: tuple[Position, ...] = ()
+    groupings: Groupings | None = None  # None: as before
 
 
 @dataclass(frozen=True)
 class ApplyStep(Message):
-    """This step is committed: all units on the node take it when its turn comes."""
+    """This step is committed: all units on the node take it when its turn comes.
+
+    `groupings` were committed with the step, and hold for what the steps from this one on emit.
+    """
 
     epoch: Epoch
     step: Step
+    groupings: Groupings | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,9 @@ from elastic.results import Description, StageDescription
 def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: int) -> Description:
     """Return the stages with their schemas, as they travel to nodes and into the store."""
     described = tuple(
-        StageDescription(stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema)
+        StageDescription(
+            stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema, stage.grouping
+        )
         for stage, runner in zip(stages, build_runners(stages, input_schema), strict=True)
     )
     version = " ".join(f"{stage.name}={stage.operator.version}" for stage in stages)

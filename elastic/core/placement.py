@@ -1,11 +1,10 @@
 """Where units are: who owns each, where senders bring its rows, and the states that were released on their way."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from elastic.core.ids import Task, UnitId
-from elastic.routing import IntervalRouting, Routing
+from elastic.routing import Routing
 from migration import ScatteredAssignment
 from storage.state import StateRef
 
@@ -138,11 +137,11 @@ class Placement:
         return self._route
 
     def _current_route(self) -> Routing:
-        if not self._destinations or not isinstance(self.committed, IntervalRouting):
+        if not self._destinations:
             return self.committed
         assignment = self.committed.assignment
         owners = list(assignment.owners)
         for unit, node in self._destinations.items():
             owners[unit.task] = node
         nodes = list(dict.fromkeys((*assignment.nodes, *owners)))
-        return replace(self.committed, assignment=ScatteredAssignment.from_owners(owners, nodes))
+        return self.committed.with_assignment(ScatteredAssignment.from_owners(owners, nodes), self.committed.epoch)

@@ -29,6 +29,7 @@ from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.results import UNIT
+from elastic.routing import Groupings
 from storage.state import StateRef
 
 
@@ -67,11 +68,12 @@ class _Unit:
 
 
 class ReadyStep(NamedTuple):
-    """A step, the units on this node that can take it now, and the cause of the command that named the step."""
+    """A step, the units on this node that can take it now, and what the command that named the step came with."""
 
     step: Step
     units: tuple[UnitId, ...]
     cause: str = ""
+    groupings: Groupings | None = None  # of what the step emits
 
 
 @dataclass
@@ -81,6 +83,7 @@ class StepResult:
     position: Position
     units: tuple[UnitId, ...]  # whose output was not reported before
     cause: str = ""
+    groupings: Groupings | None = None  # of the rows of `emitted`
     results: dict[int, list[pa.Table]] = field(default_factory=dict)  # by stage, each with a column of unit numbers
     emitted: dict[int, list[pa.Table]] = field(default_factory=dict)  # by the stage that they are for
     quarantined: list[pa.Table] = field(default_factory=list)
@@ -98,6 +101,7 @@ class Capture(NamedTuple):
 class _KnownStep(NamedTuple):
     step: Step
     cause: str
+    groupings: Groupings | None
 
 
 Isolate = Callable[[StageRunner, UnitState, Sequence[pa.Table], Moment], tuple[UnitState, StepOutput]]
@@ -113,6 +117,7 @@ class UnitHost:
     def __init__(self, runners: Sequence[StageRunner], isolate: Isolate | None = None) -> None:
         self._isolate = isolate
         self.epoch = FIRST_EPOCH
+        self._groupings: Groupings | None = None  # as of the newest command; None before the first
         self.replayed_rows = 0
         self._runners = runners
         self._units: dict[UnitId, _Unit] = {}
@@ -140,7 +145,9 @@ class UnitHost:
                 handle.state,
                 handle.isolated,
             )
-        self._steps.update((step.position, _KnownStep(step, message.cause)) for step in message.steps)
+        self._groupings = message.groupings or self._groupings
+        known = [_KnownStep(step, message.cause, self._groupings) for step in message.steps]
+        self._steps.update((one.step.position, one) for one in known)
         self._forget_steps()
         return new
 
@@ -187,9 +194,10 @@ class UnitHost:
     def add_step(self, message: ApplyStep) -> None:
         """Remember a committed step for the units that have not taken it."""
         self.epoch = max(self.epoch, message.epoch)
+        self._groupings = message.groupings or self._groupings
         working = self._working()
         if not working or any(unit.position < message.step.position for unit in working):
-            self._steps[message.step.position] = _KnownStep(message.step, message.cause)
+            self._steps[message.step.position] = _KnownStep(message.step, message.cause, self._groupings)
 
     def ready_steps(self) -> list[ReadyStep]:
         """Return the steps that can be taken now, oldest first; every unit is in at most one of them."""
@@ -198,10 +206,11 @@ class UnitHost:
             position = unit.next_position
             if position is not None and position in self._steps:
                 ready.setdefault(position, []).append(unit.id)
-        return [
-            ReadyStep(self._steps[position].step, tuple(sorted(units)), self._steps[position].cause)
-            for position, units in sorted(ready.items())
-        ]
+        found = []
+        for position, units in sorted(ready.items()):
+            known = self._steps[position]
+            found.append(ReadyStep(known.step, tuple(sorted(units)), known.cause, known.groupings))
+        return found
 
     def take(
         self,
@@ -217,7 +226,7 @@ class UnitHost:
         known = [self._units[unit] for unit in ready.units if unit in self._units]
         units = [unit for unit in known if unit.next_position == step.position]
         unreported = tuple(unit.id for unit in units if unit.reported < step.position)
-        result = StepResult(step.position, unreported, ready.cause)
+        result = StepResult(step.position, unreported, ready.cause, ready.groupings)
         for unit in units:
             output = self._take(unit, step, rows.get(unit.id.number, ()), before_unit)
             unit.position, unit.complete = step.position, step.complete

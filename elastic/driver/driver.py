@@ -121,19 +121,22 @@ class Driver:
         logs: tuple[LogRef, ...],
         time: BatchTime,
         source: SourceBatch | None,
+        groupings_epoch: int,
         check: Callable[[], None] = lambda: None,
-    ) -> None:
+    ) -> bool:
         """Commit a logged batch and return when it is committed; a tick has no batch of the source.
 
-        `check` is called while the caller waits, and ends the wait by what it raises.
+        False if its rows have to be sent again, because the groupings changed that they were sent by. `check` is called
+        while the caller waits, and ends the wait by what it raises.
         """
 
-        def is_committed(view: JobView) -> bool:
+        def is_decided(view: JobView) -> bool:
             check()
-            return view.newest >= Position(batch, 0)
+            is_refused = view.handled >= number and view.routing.groupings.epoch != groupings_epoch
+            return view.newest >= Position(batch, 0) or is_refused
 
-        self._loop.post(events.BatchLogged(batch, logs, time, source))
-        self.views.wait_for(is_committed)
+        number = self._loop.post(events.BatchLogged(batch, logs, time, source, groupings_epoch))
+        return self.views.wait_for(is_decided).newest >= Position(batch, 0)
 
     def wait_until_published(self, batch: int, seconds: float | None = None) -> None:
         what = f"batch {batch} to be applied by every node"

@@ -1,7 +1,7 @@
 """Carries out the coordinator's commands to the store, in order; each answer is posted as an event."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from elastic.deadlines import Deadline
 from elastic.driver.worker import Worker
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
-from elastic.routing import IntervalRouting, routing_from_json
+from elastic.routing import Grouping, Routing
 from storage.errors import StorageError, StoreUnavailable
 from storage.state import Collector, Lease, Manifest, Manifests
 
@@ -62,10 +62,12 @@ class StoreExecutor:
                     time=command.time if command.round == 0 else None,
                     source=command.source,
                     published=command.published,
+                    change=None if command.groupings is None else _regroup(command.groupings),
                 )
             )
+            routing = None if command.groupings is None else Routing.from_json(manifest.assignment)
             committed = events.RoundCommitted(
-                manifest, command.batch, command.round, command.logs, command.complete, command.time
+                manifest, command.batch, command.round, command.logs, command.complete, command.time, routing
             )
             self._post(committed, cause)
 
@@ -82,12 +84,13 @@ class StoreExecutor:
 
     def commit_assignment(self, command: commands.CommitAssignment, cause: str) -> None:
         def change(current: Manifest) -> Manifest:
-            routing = IntervalRouting(command.assignment, current.epoch + 1)
+            before = Routing.from_json(current.assignment)
+            routing = before.with_assignment(command.assignment, current.epoch + 1)
             return replace(current, epoch=routing.epoch, assignment=routing.to_json())
 
         def commit() -> None:
             manifest = self._retry(lambda: self._manifests.commit(change))
-            routing = routing_from_json(manifest.assignment)
+            routing = Routing.from_json(manifest.assignment)
             self._post(events.AssignmentCommitted(manifest, routing, command.assignment), cause)
 
         self._submit("commit", commit)
@@ -182,3 +185,13 @@ class StoreExecutor:
                 self._on_failure(error)
 
         self._workers[worker].submit(guarded)
+
+
+def _regroup(by_stage: Sequence[Grouping]) -> Callable[[Manifest], Manifest]:
+    """Return the change of a manifest to these groupings, in a new epoch."""
+
+    def change(current: Manifest) -> Manifest:
+        routing = Routing.from_json(current.assignment).with_groupings(by_stage, current.epoch + 1)
+        return replace(current, epoch=routing.epoch, assignment=routing.to_json())
+
+    return change

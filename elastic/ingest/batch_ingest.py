@@ -98,10 +98,10 @@ class BatchIngest:
             return False
         try:
             number, watermark_ms = self._next_number(), self._watermark_ms()
-            self._commit(number, (), BatchTime(number, self._clock_ms(), watermark_ms, watermark_ms), None)
+            time = BatchTime(number, self._clock_ms(), watermark_ms, watermark_ms)
+            return self._commit(number, (), time, None, self._driver.view.routing.groupings.epoch)
         finally:
             self._gate.release()
-        return True
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -149,25 +149,36 @@ class BatchIngest:
             raise CheckpointMismatch(self._context.name, batch, newest.batch)
         self._wait_for(lambda view: view.pending_batches < self._context.settings.max_pending_batches)
         digest = self._source.read_digest(query, batch)  # while the rows are being sent
+        while not self._send(rows, batch, digest):
+            pass  # the groupings changed while the rows were sent, at most once per batch
+
+    def _send(self, rows: Any, batch: int, digest: "Future[str | None]") -> bool:
+        """Let the rows be logged and commit them; False if they have to be sent again, by other groupings."""
         number = self._next_number()
         timestamp_ms = self._clock_ms()
-        statuses = self._source.send(rows, self._spec(number))
+        spec = self._spec(number)
+        statuses = self._source.send(rows, spec)
         for status in statuses:
             status.check()
         logs = tuple(ref for status in statuses for ref in status.logs)
         watermark_ms = self._watermark_ms()
         time = BatchTime(number, timestamp_ms, watermark_ms, self._watermark_after(statuses, watermark_ms))
-        self._commit(number, logs, time, SourceBatch(batch, digest.result(_OFFSETS_SECONDS)))
-        self.rows += sum(status.rows for status in statuses)
+        source = SourceBatch(batch, digest.result(_OFFSETS_SECONDS))
+        is_committed = self._commit(number, logs, time, source, spec.routing.groupings.epoch)
+        if is_committed:
+            self.rows += sum(status.rows for status in statuses)
+        return is_committed
 
-    def _commit(self, number: Batch, logs: Any, time: BatchTime, source: SourceBatch | None) -> None:
+    def _commit(
+        self, number: Batch, logs: Any, time: BatchTime, source: SourceBatch | None, groupings_epoch: int
+    ) -> bool:
         self._wait_for(lambda view: view.is_complete)
 
         def check() -> None:
             if self._abandons_batches:
                 raise JobStopped(self._context.name, f"batch {number} was not committed before")
 
-        self._driver.commit_batch(number, logs, time, source, check)
+        return self._driver.commit_batch(number, logs, time, source, groupings_epoch, check)
 
     def _wait_for(self, condition: Any) -> None:
         """Wait as long as it takes, which throttles the source; ended by `stop`."""

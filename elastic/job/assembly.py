@@ -10,14 +10,13 @@ from elastic.core.pipeline import emitting, runners
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
 from elastic.driver.node_links import Launcher
-from elastic.errors import InvalidJob
 from elastic.ingest.batch_ingest import BatchIngest, BatchSource, IngestPlan
 from elastic.job.job import Job
 from elastic.job.restart import find_published, recover_manifest
 from elastic.job.stream import Stream
 from elastic.node.spec import NodeSpec
 from elastic.results import ResultLog, Sink, SinkWriter
-from elastic.routing import IntervalRouting, routing_from_json
+from elastic.routing import Routing
 from storage.state import Manifests
 
 AnyJob = TypeVar("AnyJob", bound=Job)
@@ -48,10 +47,7 @@ def assemble_job(
     name, pipeline, settings = context.name, context.pipeline, context.settings
     manifests = Manifests(context.store, context.secret, name)
     manifest = recover_manifest(manifests, name, pipeline, event_time, nodes)
-    found = routing_from_json(manifest.assignment)
-    if not isinstance(found, IntervalRouting):
-        raise InvalidJob(f"a job cannot run with a routing of kind {found.kind!r}. Use the version that wrote it.")
-    routing = replace(found, epoch=manifest.epoch)
+    routing = replace(Routing.from_json(manifest.assignment), epoch=manifest.epoch)
     pipeline.save(context.store, context.secret, name)
     results = None
     if sink.needs_log:
@@ -71,7 +67,6 @@ def assemble_job(
         token=context.token,
         store=context.access,
         pipeline=pipeline,
-        routing=routing,
         settings=settings,
         keeps_results=results is not None,
     )

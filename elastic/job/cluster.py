@@ -14,7 +14,6 @@ from elastic.driver.driver import Driver
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.status import StepStatus
 from elastic.job.stream import Stream
-from elastic.routing import IntervalRouting
 from migration import Ownership
 
 
@@ -36,10 +35,7 @@ class JobCluster:
         self._check_room = check_room
 
     def assignment(self) -> Ownership:
-        routing = self._driver.view.routing
-        if not isinstance(routing, IntervalRouting):
-            raise TypeError(f"tasks of a {type(routing).__name__} have no assignment")
-        return routing.assignment
+        return self._driver.view.routing.assignment
 
     def counters(self) -> dict[int, TaskCounters]:
         """Add up the stages of a task; while it moves, its source counts until the move is committed."""

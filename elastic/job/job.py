@@ -171,7 +171,7 @@ class Job:
         keyed = self.pipeline.stages[number]
         columns = key if isinstance(key, tuple) else (key,)
         hashed = hash_key(*columns, types=[keyed.input_schema.field(name).type for name in keyed.key])
-        return self._look_up(UnitId(number, hashed % self.pipeline.tasks), columns)
+        return self._look_up(self._driver.view.routing.groupings.unit_of(hashed, number), columns)
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; return the newest batch that every saved state includes."""

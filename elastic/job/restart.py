@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from elastic.errors import IncompatibleRestart
 from elastic.results import Description, ResultLog
-from elastic.routing import IntervalRouting
+from elastic.routing import HASH, Groupings, Routing
 from migration import Assignment
-from storage.state import Manifest, Manifests
+from storage.state import Manifest, Manifests, UnitId
 
 _log = logging.getLogger(__name__)
 
@@ -25,12 +25,37 @@ def recover_manifest(
     latest = manifests.latest()
     if latest is not None:
         check_identity(name, latest.meta, identity)
-    routing = IntervalRouting(Assignment.even(tasks=pipeline.tasks, nodes=nodes))
+        check_groupings(name, latest, pipeline)
+    groupings = Groupings.of_kinds(pipeline.tasks, [stage.grouping for stage in pipeline.stages])
+    routing = Routing(Assignment.even(tasks=pipeline.tasks, nodes=nodes), groupings)
     units = [unit for stage in range(len(pipeline.stages)) for unit in routing.units(stage)]
     recovered = manifests.recover(first=Manifest.first(units, routing.to_json(), meta=identity))
+    if not recovered.units.keys() >= set(units):
+        recovered = manifests.commit(lambda current: add_guests(current, groupings, units))
     if all(recovered.meta.get(what) == value for what, value in identity.items()):
         return recovered
     return manifests.commit(lambda current: replace(current, meta={**current.meta, **identity}))
+
+
+def check_groupings(name: str, manifest: Manifest, pipeline: Description) -> None:
+    """Raise `IncompatibleRestart` if a stage was grouped by a table and is not any more: keys live where it says."""
+    stored = Routing.from_json(manifest.assignment).groupings
+    for number, stage in enumerate(pipeline.stages):
+        if stored[number].kind not in (HASH.kind, stage.grouping):
+            raise IncompatibleRestart(name, f"grouping of stage {stage.name!r}", stored[number].kind, stage.grouping)
+
+
+def add_guests(manifest: Manifest, groupings: Groupings, units: Iterable[UnitId]) -> Manifest:
+    """Return the manifest with the units of stages that were grouped by hash before, and are by a table now."""
+    routing = Routing.from_json(manifest.assignment)
+    stored = routing.groupings
+    by_stage = [new if stored[stage] == HASH else stored[stage] for stage, new in enumerate(groupings.by_stage)]
+    return replace(
+        manifest,
+        units=manifest.units.with_units(units, manifest.last_batch),
+        epoch=manifest.epoch + 1,
+        assignment=routing.with_groupings(by_stage, manifest.epoch + 1).to_json(),
+    )
 
 
 def job_identity(pipeline: Description, event_time: str | None) -> dict[str, Any]:

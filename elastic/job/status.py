@@ -15,13 +15,17 @@ _OVERDUE_FACTOR = 10.0
 
 @dataclass(frozen=True)
 class UnitStatus:
-    """One unit of state: rows and seconds since it came to its node, and the size of its state."""
+    """One unit of state: rows and seconds since it came to its node, and the size of its state.
+
+    `guests`: not the task itself, but the keys that a table places beside it.
+    """
 
     stage: int
     task: int
     rows: int
     seconds: float
     state_bytes: int
+    guests: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class NodeStatus:
         if heartbeat is None:
             return cls(node.name, node.serving, node.address, node.pid, 0, 0, 0, ())
         units = tuple(
-            UnitStatus(one.unit.stage, one.unit.task, one.rows, one.seconds, one.state_bytes) for one in heartbeat.units
+            UnitStatus(one.unit.stage, one.unit.task, one.rows, one.seconds, one.state_bytes, one.unit.guests)
+            for one in heartbeat.units
         )
         return cls(
             node.name,

@@ -12,7 +12,7 @@ from elastic.node.context import NodeContext
 from elastic.operators.stage_runner import StageRunner
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
-from elastic.routing import Routing, split
+from elastic.routing import Groupings, split
 from elastic.routing.hashing import hash_keys
 from storage.state import InputLog, LogRef
 
@@ -26,11 +26,8 @@ class OutputStore:
     Every call writes new objects; only those that are reported become part of the batch.
     """
 
-    def __init__(
-        self, runners: Sequence[StageRunner], routing: Routing, log: InputLog, results: ResultLog, keeps_results: bool
-    ) -> None:
+    def __init__(self, runners: Sequence[StageRunner], log: InputLog, results: ResultLog, keeps_results: bool) -> None:
         self._runners = runners
-        self._routing = routing
         self._log = log
         self._results = results
         self._keeps_results = keeps_results
@@ -58,17 +55,18 @@ class OutputStore:
 
     def _store_emitted(self, result: StepResult) -> LogRef:
         slices: dict[int, pa.Table] = {}
+        assert result.groupings is not None  # noqa: S101 - for the type checker; every step comes with some
         for stage, tables in result.emitted.items():
-            slices.update(self._route(stage, tables))
+            slices.update(self._group(stage, tables, result.groupings))
         batch, round_ = result.position
         return self._log.append(batch, min(result.units).number, slices, round=round_ + 1)
 
-    def _route(self, stage: int, tables: Sequence[pa.Table]) -> Mapping[int, pa.Table]:
+    def _group(self, stage: int, tables: Sequence[pa.Table], groupings: Groupings) -> Mapping[int, pa.Table]:
         """Return the records by the number of the unit of that stage that they are for."""
         runner = self._runners[stage]
         rows = runner.combine(pa.concat_tables(tables))
         hashes = hash_keys([rows[name] for name in runner.key])
-        return split(rows, self._routing.unit_numbers(hashes, stage)).slices()
+        return split(rows, groupings.unit_numbers(hashes, stage)).slices()
 
 
 class OutputWriter:

@@ -116,7 +116,7 @@ class NodeProcess:
         offers = Offers()
         self._releases = Releases(context, self._host, manager, offers)
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
-        outputs = OutputStore(self._runners, spec.routing, log, results, spec.keeps_results)
+        outputs = OutputStore(self._runners, log, results, spec.keeps_results)
         self._writer = OutputWriter(context, outputs)
         self._handlers: dict[type[Message], Callable[[Any], object]] = {
             InstallUnits: self._installations.begin,

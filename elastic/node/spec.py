@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from elastic.results import Description
-from elastic.routing import Routing
 from elastic.settings import Settings
 from elastic.store_access import StoreAccess
 
@@ -20,6 +19,5 @@ class NodeSpec:
     token: str = field(repr=False)
     store: StoreAccess
     pipeline: Description
-    routing: Routing
     settings: Settings
     keeps_results: bool  # whether the job has a sink that reads results

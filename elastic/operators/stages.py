@@ -10,23 +10,31 @@ from elastic.errors import InvalidJob, NotAnOperator
 from elastic.operators.operator import Operator
 from elastic.operators.schemas import to_schema
 from elastic.operators.stage_runner import StageRunner
+from elastic.routing.groupings import GROUPINGS
 
 
 @dataclass(frozen=True)
 class Stage:
     """One operator of a pipeline.
 
-    Without a key of its own it has the job's key; without a name, the operator's `name` or class names it.
+    Without a key of its own it has the job's key; without a name, the operator's `name` or class names it. The grouping
+    says how rows find their unit of state: by "hash", or by hash and a "table" of single keys (see `elastic.routing`).
     """
 
     operator: Operator
     key: tuple[str, ...]
     name: str
+    grouping: str
 
-    def __init__(self, operator: Operator, key: str | Sequence[str] = (), name: str = "") -> None:
+    def __init__(
+        self, operator: Operator, key: str | Sequence[str] = (), name: str = "", *, grouping: str = "hash"
+    ) -> None:
+        if grouping not in GROUPINGS:
+            raise InvalidJob(f"unknown grouping {grouping!r}. Use one of {', '.join(map(repr, GROUPINGS))}.")
         object.__setattr__(self, "operator", operator)
         object.__setattr__(self, "key", to_key_columns(key))
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "grouping", grouping)
 
 
 def to_key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -50,7 +58,7 @@ def build_stages(
         name = stage.name or _unused(_name(stage.operator), {other.name for other in stages})
         if name in {other.name for other in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
-        stages.append(Stage(stage.operator, stage.key or default_key, name))
+        stages.append(Stage(stage.operator, stage.key or default_key, name, grouping=stage.grouping))
     return tuple(stages)
 
 

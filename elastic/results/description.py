@@ -27,6 +27,7 @@ class StageDescription:
     operator: Any
     input_schema: pa.Schema
     output_schema: pa.Schema | None = None
+    grouping: str = "hash"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Description:
 
     def save(self, store: Store, secret: Secret, job: str) -> None:
         """Store it, replacing an older one; raises `UnserializableOperator` if an operator cannot be pickled."""
-        document = [{"name": stage.name, "key": list(stage.key)} for stage in self.stages]
+        document = [_to_json(stage) for stage in self.stages]
         parts: dict[str, Any] = {
             "document": Json({"stages": document, "tasks": self.tasks, "version": self.version}),
         }
@@ -86,6 +87,7 @@ class Description:
                 found.parts[f"operator-{number}"][0],
                 _schema(found.parts, f"input-{number}"),
                 _schema(found.parts, f"output-{number}") if f"output-{number}" in found.parts else None,
+                stage.get("grouping", "hash"),
             )
             for number, stage in enumerate(document["stages"])
         )
@@ -119,6 +121,11 @@ def _read(store: Store, secret: Secret, job: str) -> Unpacked:
     except ObjectMissing:
         raise UnknownJob(job, store.url) from None
     return unpack(data, key=key, secret=secret)
+
+
+def _to_json(stage: StageDescription) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": stage.name, "key": list(stage.key)}
+    return document if stage.grouping == "hash" else {**document, "grouping": stage.grouping}
 
 
 def _schema(parts: Mapping[str, Any], name: str) -> pa.Schema:

@@ -8,9 +8,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from elastic.errors import InvalidJob
-from elastic.routing.protocol import Routing
+from elastic.routing.routing import Routing
 from elastic.routing.unit_numbers import UnitNumbers
-from storage.state import UnitId
+from storage.state import TASKS_PER_STAGE, UnitId
+
+_FEW_TASKS = 1 << 15
+_STAGE = UnitId(1, 0).number  # how far apart the numbers of two stages are
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class SplitRows:
 def split(rows: pa.Table | pa.RecordBatch, unit_numbers: UnitNumbers) -> SplitRows:
     """Sort rows by unit, stably.
 
-    O(rows) where the unit numbers of a batch lie within 65,536 of each other, as those of one stage do.
+    O(rows) where the units are of one stage of a job with at most 32,768 tasks.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     if table.num_rows != len(unit_numbers):
@@ -68,9 +71,21 @@ def split(rows: pa.Table | pa.RecordBatch, unit_numbers: UnitNumbers) -> SplitRo
 
 def _narrow(numbers: UnitNumbers) -> npt.NDArray[np.unsignedinteger]:
     """Return integers of the same order in fewer bits: NumPy sorts 8 and 16 bits by radix, ten times as fast as 64."""
-    lowest = numbers.min()
-    narrow: npt.NDArray[np.unsignedinteger] = (numbers - lowest).astype(np.min_scalar_type(numbers.max() - lowest))
+    lowest, highest = numbers.min(), numbers.max()
+    if highest - lowest >= _FEW_TASKS:
+        numbers = _close_gap(numbers - lowest // _STAGE * _STAGE)
+        lowest, highest = numbers.min(), numbers.max()
+    narrow: npt.NDArray[np.unsignedinteger] = (numbers - lowest).astype(np.min_scalar_type(highest - lowest))
     return narrow
+
+
+def _close_gap(numbers: UnitNumbers) -> UnitNumbers:
+    """Move the guests of a stage close to its tasks, if there are few tasks; keeps the order."""
+    guests = numbers >= TASKS_PER_STAGE
+    closer = numbers - guests * np.int64(TASKS_PER_STAGE - _FEW_TASKS)
+    tasks = closer[~guests]
+    fits = numbers.max() < 2 * TASKS_PER_STAGE and (not len(tasks) or tasks.max() < _FEW_TASKS)
+    return closer if fits else numbers
 
 
 def _run_bounds(positions: list[int]) -> list[int]:

@@ -64,7 +64,7 @@ def hash_texts(offsets: Offsets, data: Bytes, seeds: Hashes) -> Hashes:
         view = data.data
         return hash_bytes((view[start:stop] for start, stop in pairwise(offsets.tolist())), seeds)
     hashes = np.empty_like(seeds)
-    compiled(_read_only(offsets), _read_only(data), _read_only(seeds), hashes)
+    compiled(as_read_only(offsets), as_read_only(data), as_read_only(seeds), hashes)
     return hashes
 
 
@@ -81,7 +81,7 @@ def _load_compiled() -> Callable[..., None] | None:
     return found
 
 
-def _read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def as_read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """Return a read-only view: numba compiles once for each combination of writable and read-only."""
     view = array.view()
     view.setflags(write=False)

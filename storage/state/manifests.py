@@ -91,10 +91,12 @@ class Manifests:
         time: BatchTime | None = None,
         source: SourceBatch | None = None,
         published: int = BEFORE_FIRST_BATCH,
+        change: Callable[[Manifest], Manifest] | None = None,
     ) -> Manifest:
         """Commit one round of a batch, with exactly these log objects; `complete` ends the batch.
 
-        Small and quick, whatever the size of the manifest. Committing a round again changes nothing: the manifest stays
+        Small and quick, whatever the size of the manifest, unless there is a `change` of it: both are committed then,
+        or neither. Committing a round again changes nothing: the manifest stays
         as it is, and newly logged objects and the new `time` are ignored. `time` and `source` come with round 0, and
         hold for all rounds. `published` is the newest batch whose results are published; recording it here is free.
         """
@@ -106,8 +108,11 @@ class Manifests:
                 return None
             check_order(current, batch, round)
             check_time(self.operator, current, time)
-            if current.number - current.whole >= BATCHES_PER_WHOLE:
+            if change is not None or current.number - current.whole >= BATCHES_PER_WHOLE:
                 whole = current.with_batch(batch, round, complete, logs, time, source, published)
+                if change is not None:
+                    whole = change(whole)
+                    check_change(self.operator, current, whole, self.leases.holds)
                 return self._numbered(whole.without_old_log(), after=current)
             number, whole_number = current.number + 1, current.whole
             return BatchCommit(

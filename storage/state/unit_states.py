@@ -49,6 +49,11 @@ class UnitStates(Mapping[UnitId, StateRef | None]):
             through[unit] = max(batch, through.get(unit, batch))
         return UnitStates({**self._states, **newer}, through)
 
+    def with_units(self, units: Iterable[UnitId], through: int) -> "UnitStates":
+        """Return a copy that has these units too; the state of one that is new is empty, and includes that batch."""
+        new = [unit for unit in units if unit not in self._states]
+        return UnitStates({**self._states, **dict.fromkeys(new)}, {**self._through, **dict.fromkeys(new, through)})
+
     def through(self, unit: UnitId) -> int:
         """Return the newest batch that the unit's state includes: its replay starts after it."""
         return self._through[unit]

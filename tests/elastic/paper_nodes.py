@@ -13,7 +13,7 @@ from elastic.core.hand_over import MigrationView
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import InstallUnits, NodeJoined, ReleaseUnits, UnitsInstalled, UnitsReleased
 from elastic.errors import NodeStartTimeout, TooFewSlots
-from elastic.routing import IntervalRouting
+from elastic.routing import Routing
 from migration import Assignment, Ownership
 from storage.state import Manifest, StateRef
 
@@ -49,7 +49,7 @@ class PaperNodes:
         self._turn = threading.RLock()
         manifest = Manifest.first([UnitId(0, task) for task in range(tasks)])
         names = self.current.nodes
-        self.coordinator = Coordinator(manifest, IntervalRouting(self.current), Batch(-1), [False], names)
+        self.coordinator = Coordinator(manifest, Routing.by_hash(self.current), Batch(-1), [False], names)
         self._decide(self.coordinator.start())
         self._join()
         self.waiting.clear()
@@ -175,5 +175,5 @@ class PaperNodes:
                 self.post(UnitsInstalled(node, incarnation, tuple(one.unit for one in handles), direct_bytes))
             case commands.CommitAssignment(assignment):
                 self.current = assignment
-                routing = IntervalRouting(assignment, 1)
+                routing = Routing.by_hash(assignment, 1)
                 self.post(events.AssignmentCommitted(self.coordinator.manifest, routing, assignment))

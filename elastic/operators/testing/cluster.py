@@ -9,7 +9,8 @@ from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.operators.testing.scenario import NotReplayable
-from elastic.routing.interval import IntervalRouting
+from elastic.routing.groupings import Groupings
+from elastic.routing.routing import Routing
 from migration import Assignment, Ownership, Plan, UnknownNode, Workload, plan
 from storage.codec import Secret, pack, unpack
 from storage.state import UnitId
@@ -28,14 +29,14 @@ class _Logged(NamedTuple):
 class SimulatedCluster:
     """Nodes that own units; what a unit emits depends neither on its node nor on scaling and crashes."""
 
-    def __init__(self, runners: Sequence[StageRunner], tasks: int, nodes: int) -> None:
+    def __init__(self, runners: Sequence[StageRunner], groupings: Groupings, nodes: int) -> None:
         self._runners = runners
         self._secret = Secret.random()
-        self.routing = IntervalRouting(Assignment.even(tasks, nodes))
+        self.routing = Routing(Assignment.even(groupings.tasks, nodes), groupings)
         self._states: dict[str, dict[UnitId, UnitState]] = {node: {} for node in self.assignment.nodes}
         self._snapshots: dict[UnitId, Any] = {}
         self._log: dict[UnitId, list[_Logged]] = {}
-        self._work = [0] * tasks
+        self._work = [0] * groupings.tasks
 
     @property
     def assignment(self) -> Ownership:
@@ -70,15 +71,15 @@ class SimulatedCluster:
         target_plan = plan(self.assignment, nodes, self._workload(), relax=True)
         for node in target_plan.joining:
             self._states[node] = {}
-        for move in target_plan.moves:
-            for stage, runner in enumerate(self._runners):
-                unit = self.routing.units(stage)[move.task]
-                state = self._states[move.source].pop(unit, None)
-                if state is not None:
-                    self._states[move.target][unit] = runner.restore(self._through_bytes(runner.capture(state)))
+        targets = {move.task: move.target for move in target_plan.moves}
+        for source in self.assignment.nodes:
+            for unit in [unit for unit in self._states[source] if targets.get(unit.task, source) != source]:
+                runner, state = self._runner(unit), self._states[source].pop(unit)
+                moved = runner.restore(self._through_bytes(runner.capture(state)))
+                self._states[targets[unit.task]][unit] = moved
         for node in target_plan.leaving:
             del self._states[node]
-        self.routing = IntervalRouting(target_plan.target, self.routing.epoch + 1)
+        self.routing = self.routing.with_assignment(target_plan.target, self.routing.epoch + 1)
         return target_plan
 
     def crash(self, node: str) -> None:

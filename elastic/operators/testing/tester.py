@@ -16,6 +16,7 @@ from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.operators.stages import Stage, build_runners, build_stages
 from elastic.operators.testing.cluster import SimulatedCluster
 from elastic.operators.testing.scenario import Crash, InputBatch, Scale
+from elastic.routing.groupings import Groupings
 from elastic.routing.hashing import hash_key, hash_keys
 from elastic.routing.split import split
 from migration import Ownership, Plan
@@ -93,8 +94,8 @@ class OperatorTester:
         runner = self._runners[number]
         values = key if isinstance(key, tuple) and len(runner.key) > 1 else (key,)
         types = [runner.input_schema.field(name).type for name in runner.key]
-        task = hash_key(*values, types=types) % self._shape[0]
-        return runner.lookup(cluster.state(cluster.routing.units(number)[task]), values)
+        unit = cluster.routing.groupings.unit_of(hash_key(*values, types=types), number)
+        return runner.lookup(cluster.state(unit), values)
 
     def close(self) -> None:
         """Close the operators, as a node does when it stops."""
@@ -115,7 +116,9 @@ class OperatorTester:
         self._runners = build_runners(self._stages, self._schema, self._on_error)
         for runner in self._runners:
             runner.open()
-        self._cluster = SimulatedCluster(self._runners, *self._shape)
+        tasks, nodes = self._shape
+        groupings = Groupings.of_kinds(tasks, [stage.grouping for stage in self._stages])
+        self._cluster = SimulatedCluster(self._runners, groupings, nodes)
 
     def _apply(self, batch: InputBatch) -> list[dict[str, Any]]:
         rows = as_table(_to_rows(batch.rows), self._schema)

@@ -24,7 +24,6 @@ from elastic.core.messages import (
 )
 from elastic.core.steps import Position
 from elastic.errors import IllegalTransition
-from elastic.routing import IntervalRouting
 from migration import Assignment, Ownership
 from storage.state import BatchTime
 from tests.elastic.core.world import (
@@ -147,7 +146,6 @@ def test_a_migration_ends_at_its_target_and_every_moved_task_is_dropped_once(
     migration, moved = cluster.migration, sorted(move.task for move in cluster.moves)
     assert migration.assignment.owners == cluster.target.owners
     routing = cluster.coordinator.view().routing
-    assert isinstance(routing, IntervalRouting)
     assert routing.assignment.owners == (cluster.target.owners if moved else cluster.current.owners)
     assert cluster.coordinator.view().route == routing
     assert cluster.tasks_in_story("drop units") == len(moved)

@@ -8,7 +8,7 @@ from elastic.core.commands import Command
 from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import DropUnits, InstallUnits, NodeJoined, ReleaseUnits, UnitsInstalled, UnitsReleased
-from elastic.routing import IntervalRouting
+from elastic.routing import Routing
 from migration import Assignment, Move, Ownership, ScatteredAssignment, Workload, compute_moves
 from storage.state import Manifest, StateRef
 
@@ -40,7 +40,7 @@ class World:
         manifest = Manifest.first([UnitId(0, task) for task in range(self.current.tasks)])
         names = self.current.nodes if nodes is None else nodes
         self.coordinator = Coordinator(
-            manifest, IntervalRouting(self.current), Batch(-1), [False], names, skips_poison=skips_poison
+            manifest, Routing.by_hash(self.current), Batch(-1), [False], names, skips_poison=skips_poison
         )
         for name in names:
             self.join(name)
@@ -76,7 +76,7 @@ class World:
         return self.report(UnitsInstalled, node, tuple(UnitId(0, task) for task in tasks), direct_bytes)
 
     def commit(self, assignment: Ownership) -> list[Command]:
-        routing = IntervalRouting(assignment, 1)
+        routing = Routing.by_hash(assignment, 1)
         return self.hear(events.AssignmentCommitted(self.coordinator.manifest, routing, assignment))
 
 

@@ -8,7 +8,7 @@ from elastic.core.ids import Batch, UnitId
 from elastic.driver.context import JobContext
 from elastic.driver.node_links import Ended
 from elastic.local import LocalNetwork
-from elastic.routing import IntervalRouting
+from elastic.routing import Routing
 from elastic.settings import Settings
 from elastic.store_access import StoreAccess
 from elastic.wire import Network
@@ -30,7 +30,7 @@ def make_context(network: Network | None = None, **settings: Any) -> JobContext:
 def make_coordinator(tasks: int = 4, nodes: int = 2) -> Coordinator:
     assignment = Assignment.even(tasks=tasks, nodes=nodes)
     manifest = Manifest.first([UnitId(0, task) for task in range(tasks)])
-    return Coordinator(manifest, IntervalRouting(assignment), Batch(-1), [False], assignment.nodes)
+    return Coordinator(manifest, Routing.by_hash(assignment), Batch(-1), [False], assignment.nodes)
 
 
 class FakeLauncher:

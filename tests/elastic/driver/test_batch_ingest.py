@@ -19,6 +19,7 @@ from elastic.ingest.batch_ingest import BatchIngest, BatchNotIngested, IngestPla
 from elastic.ingest.batch_spec import BatchSpec
 from elastic.ingest.partition_sender import PartitionStatus
 from elastic.job.ticker import Ticker
+from elastic.routing import TableGrouping
 from elastic.wire.failures import failure_to_json
 from storage.state import BatchTime, LogRef, SourceBatch
 from tests.elastic.driver.parts import make_context, make_coordinator
@@ -32,6 +33,7 @@ class CommittingDriver:
     def __init__(self) -> None:
         self.views = Views("job", make_coordinator().view())
         self.times: list[BatchTime] = []
+        self.regroup_at: int | None = None  # the batch before whose commit the groupings change
         self.claimed: list[str] = []
 
     @property
@@ -50,13 +52,21 @@ class CommittingDriver:
         logs: tuple[LogRef, ...],
         time: BatchTime,
         source: SourceBatch | None,
+        groupings_epoch: int,
         check: Callable[[], None],
-    ) -> None:
+    ) -> bool:
         assert (batch, logs) == (self.view.newest_batch + 1, ())
         check()
+        if batch == self.regroup_at:
+            self.regroup_at = None
+            routing = self.view.routing.with_groupings([TableGrouping()], 7)
+            self.change(routing=routing, route=routing)
+        if groupings_epoch != self.view.routing.groupings.epoch:
+            return False
         manifest = self.view.manifest.with_batch(batch, 0, True, logs, time, source)
         self.change(manifest=manifest, newest=Position(batch, 0))
         self.times.append(time)
+        return True
 
 
 class ListSource:
@@ -102,6 +112,23 @@ def test_the_newest_batch_sent_again_changes_nothing(driver: CommittingDriver) -
         ingest(driver, source).ingest([1_000], 0)
     assert driver.view.newest_batch == 0
     assert len(source.sent) == 1
+
+
+def test_a_batch_is_sent_again_if_the_groupings_change_before_its_commit(driver: CommittingDriver) -> None:
+    source, driver.regroup_at = ListSource(), 1
+    job = ingest(driver, source)
+    for batch in range(3):
+        job.ingest([1_000], batch)
+    assert [(spec.batch, spec.routing.groupings.epoch) for spec in source.sent] == [(0, 0), (1, 0), (1, 7), (2, 7)]
+    assert driver.view.newest_batch == 2
+    assert job.rows == 3
+
+
+def test_a_tick_that_meets_a_change_of_groupings_commits_nothing(driver: CommittingDriver) -> None:
+    driver.regroup_at = 0
+    assert not ingest(driver).tick(NOW_MS)
+    assert ingest(driver).tick(NOW_MS)
+    assert driver.view.newest_batch == 0
 
 
 def test_the_newest_batch_with_other_offsets_is_refused(driver: CommittingDriver) -> None:

@@ -1,5 +1,6 @@
 """What a job may change between two runs, and where it continues."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +10,10 @@ from elastic.errors import IncompatibleRestart
 from elastic.job.restart import check_identity, find_published, job_identity, recover_manifest
 from elastic.operators import CountByKey
 from elastic.results import Description, ResultLog, StageDescription
+from elastic.routing import KeyTable, Routing, TableGrouping
+from migration import Assignment
 from storage import Secret
-from storage.state import Manifest, Manifests
+from storage.state import Manifest, Manifests, UnitId
 from storage.stores.memory import MemoryStore
 
 SECRET = Secret.of("a secret for tests only")
@@ -69,7 +72,8 @@ def test_large_strings_are_strings() -> None:
 def test_a_job_of_version_0_1_is_accepted_and_then_remembers_its_types() -> None:
     store = MemoryStore()
     old = {"tasks": 8, "version": "count=1", "key": [["key"]]}
-    Manifests(store, SECRET, "counts").recover(Manifest.first((), meta=old))
+    routing = Routing.by_hash(Assignment.even(tasks=8, nodes=2))
+    Manifests(store, SECRET, "counts").recover(Manifest.first(routing.units(0), routing.to_json(), meta=old))
     recover_manifest(Manifests(store, SECRET, "counts"), "counts", pipeline(), None, nodes=2)
     with pytest.raises(IncompatibleRestart):
         recover_manifest(Manifests(store, SECRET, "counts"), "counts", pipeline(key=pa.int64()), None, nodes=2)
@@ -110,3 +114,59 @@ class TestPublished:
         self,
     ) -> None:
         assert find_published(self.manifest(published=5), None, "counts") == 7
+
+
+def grouped(grouping: str) -> Description:
+    [stage] = pipeline().stages
+    return Description((replace(stage, grouping=grouping),), 8, "count=1")
+
+
+def recover(store: MemoryStore, description: Description) -> Manifest:
+    return recover_manifest(Manifests(store, SECRET, "counts"), "counts", description, "ts", 2)
+
+
+def test_a_stage_grouped_by_a_table_has_guests_for_every_task() -> None:
+    manifest = recover(MemoryStore(), grouped("table"))
+    assert sorted(manifest.units) == [UnitId(0, task, guests) for guests in (False, True) for task in range(8)]
+    assert Routing.from_json(manifest.assignment).groupings.by_stage == (TableGrouping(),)
+
+
+def test_a_job_grouped_by_hash_may_continue_with_a_table() -> None:
+    store = MemoryStore()
+    before = recover(store, pipeline())
+    manifests = Manifests(store, SECRET, "counts")
+    manifests.recover()
+    manifests.commit_batch(0, ())
+    manifest = recover(store, grouped("table"))
+    assert set(manifest.units) > set(before.units)
+    assert [manifest.units.through(UnitId(0, 3, guests)) for guests in (False, True)] == [-1, 0]
+    assert manifest.low_water_mark == -1
+    assert manifest.epoch == 1
+    again = recover(store, grouped("table"))
+    assert (again.epoch, again.assignment, again.units) == (1, manifest.assignment, manifest.units)
+
+
+def test_a_table_outlives_a_restart() -> None:
+    store = MemoryStore()
+    recover(store, grouped("table"))
+    table = TableGrouping(KeyTable.from_entries({17: 3}))
+    manifests = Manifests(store, SECRET, "counts")
+    manifests.recover()
+    manifests.commit(
+        lambda current: replace(
+            current, assignment=Routing.from_json(current.assignment).with_groupings([table], 1).to_json(), epoch=1
+        )
+    )
+    manifest = recover(store, grouped("table"))
+    assert Routing.from_json(manifest.assignment).groupings.by_stage == (table,)
+
+
+def test_a_job_grouped_by_a_table_cannot_continue_by_hash() -> None:
+    store = MemoryStore()
+    before = recover(store, grouped("table"))
+    with pytest.raises(IncompatibleRestart) as caught:
+        recover(store, pipeline())
+    assert (caught.value.what, caught.value.before, caught.value.now) == ("grouping of stage 'count'", "table", "hash")
+    latest = Manifests(store, SECRET, "counts").latest()
+    assert latest is not None
+    assert latest.number == before.number

@@ -28,7 +28,7 @@ from elastic.local import LocalNetwork
 from elastic.local.run import TableSource, local_run
 from elastic.operators import CountByKey, Stage
 from elastic.results import Description, ResultLog
-from elastic.routing import IntervalRouting, routing_from_json
+from elastic.routing import Routing
 from storage import Secret, Store
 from storage.journal import MigrationEnded
 from storage.state import InputLog, Manifests, StateManager, UnitId
@@ -83,8 +83,7 @@ def test_its_manifest_is_taken_over_with_its_watermark_its_source_and_its_publis
     assert manifest.source.batch == 5
     assert manifest.meta["query"] == "local"
     assert find_published(manifest, ResultLog(store, SECRET, JOB), JOB) == 5
-    routing = routing_from_json(manifest.assignment)
-    assert isinstance(routing, IntervalRouting)
+    routing = Routing.from_json(manifest.assignment)
     assert len(set(routing.assignment.owners)) == 3
 
 

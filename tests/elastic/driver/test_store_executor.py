@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from elastic.core.ids import Batch, UnitId
 from elastic.driver.store_executor import StoreExecutor
 from elastic.errors import StoreUnreachable
 from elastic.results import ResultLog
-from elastic.routing import IntervalRouting
+from elastic.routing import KeyTable, Routing, TableGrouping
 from migration import Assignment
 from storage.errors import StoreUnavailable
 from storage.state import BatchTime, Collector, Manifest, Manifests, SourceBatch
@@ -31,7 +32,7 @@ class Executor:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, retry_seconds: float = 60.0) -> None:
         self.store = MemoryStore()
         self.manifests = Manifests(self.store, SECRET, "job")
-        routing = IntervalRouting(Assignment.even(tasks=4, nodes=2))
+        routing = Routing.by_hash(Assignment.even(tasks=4, nodes=2))
         self.manifests.recover(Manifest.first(UNITS, routing.to_json()))
         self.results = ResultLog(self.store, SECRET, "job")
         self.posted: list[tuple[Any, str]] = []
@@ -227,3 +228,33 @@ def test_a_close_ends_retries_and_waits_for_what_is_queued(monkeypatch: pytest.M
     assert executor.executor.close(10)
     assert isinstance(executor.failures[0], StoreUnavailable)
     assert executor.posted == []
+
+
+def test_a_round_and_new_groupings_are_committed_in_one_manifest(executor: Executor) -> None:
+    table = TableGrouping(KeyTable.from_entries({17: 3}))
+    executor.executor.commit_round(replace(ROUND, groupings=(table,)), "e1")
+    committed = executor.wait_for(events.RoundCommitted)
+    assert committed.routing.groupings.by_stage == (table,)
+    assert committed.routing.epoch == committed.routing.groupings.epoch == committed.manifest.epoch == 1
+    latest = executor.manifests.latest()
+    assert latest is not None
+    assert latest.number == 2  # the first is that of the start
+    assert (latest.last_batch, latest.epoch) == (0, 1)
+    assert Routing.from_json(latest.assignment) == committed.routing
+
+
+def test_a_round_with_groupings_that_is_committed_again_changes_nothing(executor: Executor) -> None:
+    for _ in range(2):
+        executor.executor.commit_round(replace(ROUND, groupings=(TableGrouping(),)), "e1")
+    until(lambda: len(executor.posted) == 2, "both answers")
+    first, second = (event for event, _ in executor.posted)
+    assert (first.routing, first.manifest.number) == (second.routing, second.manifest.number)
+
+
+def test_groupings_outlive_a_change_of_the_assignment(executor: Executor) -> None:
+    executor.executor.commit_round(replace(ROUND, groupings=(TableGrouping(),)), "e1")
+    executor.executor.commit_assignment(commands.CommitAssignment(Assignment.even(tasks=4, nodes=3)), "e2")
+    committed = executor.wait_for(events.AssignmentCommitted)
+    assert committed.routing.groupings.by_stage == (TableGrouping(),)
+    assert (committed.routing.epoch, committed.routing.groupings.epoch) == (2, 1)
+    assert len(committed.routing.assignment.nodes) == 3

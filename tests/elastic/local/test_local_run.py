@@ -9,13 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from elastic.core import events
 from elastic.errors import InvalidJob, JobStopped, SinkFailed, StateUnavailable
 from elastic.job.job import Job
 from elastic.local import LocalNetwork, ThreadLauncher
 from elastic.local.run import TableSource, local_run
-from elastic.operators import Context, CountByKey, Operator, Stage, State
+from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNext, ToSink
 from elastic.results import MemorySink
+from elastic.routing import KeyTable, TableGrouping, hash_key
 from storage import Secret
+from storage.state import UnitId
 
 SECRET = Secret.of("a secret of these tests")
 FAST = {"heartbeat_seconds": 0.1}
@@ -189,3 +192,42 @@ def test_causes_are_followed_from_a_batch_to_its_results() -> None:
     follow("ResultsPublished", applied)
     joined = next(f"e{number}" for number, _, event, _ in decisions if event == "NodeJoined")
     follow("UnitsInstalled", follow("EpochCommitted", joined))
+
+
+class Letters(Operator):
+    """Counts words, and sends their letters to the next stage."""
+
+    output_schema = "word string, count long"
+    next_schema = "letter string"
+    emits = frozenset({"next"})
+
+    def initial_state(self) -> Counter[str]:
+        return Counter()
+
+    def handle_batch(self, rows: pa.Table, state: State, _: Context) -> list[Any]:
+        words = rows["word"].to_pylist()
+        state.value.update(words)
+        counts = [{"word": word, "count": state.value[word]} for word in sorted(set(words))]
+        return [ToNext([{"letter": letter} for word in words for letter in word]), ToSink(counts)]
+
+
+def test_keys_of_a_table_are_found_among_their_guests_and_move_with_them() -> None:
+    stages = [Stage(Letters(), "word", grouping="table"), Stage(CountByKey(), "letter", grouping="table")]
+    source = TableSource(LocalNetwork(), BATCHES)
+    with local_run(source, key="word", operator=stages, secret=SECRET, settings=FAST) as job:
+        table = TableGrouping(KeyTable.from_entries({hash_key("e"): 5, hash_key("ee"): 5}))
+        job._driver.post(events.RegroupRequested((table, table)))
+        source.append(pa.table({"word": ["a"]}))  # a batch to commit the tables with, whichever came before
+        job.process_all_available()
+        assert job._driver.view.routing.groupings.by_stage == (table, table)
+        source.append(pa.table({"word": ["ee", "e", "a"]}))
+        job.process_all_available()
+        letters = {**counts_of(4), "a": counts_of(4)["a"] + 2, "e": 3}
+        job.snapshot()
+        saved = job._driver.view.manifest.units
+        guests = {unit for unit, state in saved.items() if unit.guests and state is not None}
+        assert guests == {UnitId(0, 5, guests=True), UnitId(1, 5, guests=True)}
+        for nodes in (3, 1):
+            job.scale(nodes).wait(30)
+            assert {letter: job.state(letter, "CountByKey") for letter in "abcde"} == letters
+            assert job.state("ee", "Letters") == 1

@@ -13,10 +13,8 @@ from elastic.node.spec import NodeSpec
 from elastic.operators import Stage
 from elastic.operators.stages import build_runners, build_stages
 from elastic.results import Description, StageDescription
-from elastic.routing import IntervalRouting
 from elastic.settings import Settings
 from elastic.store_access import StoreAccess
-from migration import Assignment
 from tests.elastic.node.network import CuttableNetwork
 
 SECRET = b"a secret of these tests, long enough"
@@ -44,7 +42,6 @@ def spec_of(pipeline: Any = None, *, driver: str = "driver:0", **settings: Any) 
         token=TOKEN,
         store=StoreAccess(f"memory:node-{secrets.token_hex(8)}", {}, SECRET),
         pipeline=pipeline,
-        routing=IntervalRouting(Assignment.even(tasks=TASKS, nodes=1)),
         settings=Settings(**{"heartbeat_seconds": 0.02, "snapshot_seconds": 600.0, **settings}),
         keeps_results=True,
     )

@@ -22,7 +22,7 @@ from elastic.core.messages import (
 from elastic.core.steps import Position, Step
 from elastic.node.process import NodeProcess
 from elastic.operators import Operator, Stage
-from elastic.routing import hash_keys, split
+from elastic.routing import Groupings, hash_keys, split
 from elastic.wire import Refused
 from storage.state import BatchTime, InputLog, LogRef
 from tests.elastic.node.context import ROWS, TASKS, TOKEN, describe, spec_of
@@ -30,6 +30,7 @@ from tests.elastic.node.network import CuttableNetwork
 from tests.elastic.node.states import wait_until
 
 UNITS = tuple(UnitId(0, task) for task in range(TASKS))
+GROUPINGS = Groupings(TASKS)
 Report = TypeVar("Report", bound=NodeReport)
 
 
@@ -90,12 +91,12 @@ class RunningNode:
 
     def install(self, *steps: Step, reported: Position | None = None, **settings: Any) -> None:
         handles = tuple(UnitHandle(unit, None, NO_BATCH, reported or Position(NO_BATCH, 0)) for unit in UNITS)
-        self.send(InstallUnits(Epoch(1), handles, steps, cause="e0", **settings))
+        self.send(InstallUnits(Epoch(1), handles, steps, groupings=GROUPINGS, cause="e0", **settings))
 
     def append(self, batch: int, *rows: tuple[int, int], partition: int = 0) -> LogRef:
         """Log rows of (key, value), as a sender does."""
         table = pa.Table.from_pylist([{"key": key, "value": value} for key, value in rows], schema=ROWS)
-        numbers = self.process._context.spec.routing.unit_numbers(hash_keys([table["key"]]), 0)
+        numbers = GROUPINGS.unit_numbers(hash_keys([table["key"]]), 0)
         return self.log.append(batch, partition, split(table, numbers).slices())
 
     def step(self, batch: int, *rows: tuple[int, int]) -> Step:

@@ -35,7 +35,7 @@ from storage.errors import StoreUnavailable
 from tests.elastic.node.context import TOKEN, describe, spec_of
 from tests.elastic.node.network import CuttableNetwork
 from tests.elastic.node.operators import Blocked, History
-from tests.elastic.node.scripted_driver import UNITS, RunningNode, ScriptedDriver, pause
+from tests.elastic.node.scripted_driver import GROUPINGS, UNITS, RunningNode, ScriptedDriver, pause
 from tests.elastic.node.states import LEASE, wait_until
 
 Start = Callable[..., RunningNode]
@@ -60,16 +60,16 @@ def start() -> Iterator[Start]:
 
 def values_of(node: RunningNode, key: int) -> list[int]:
     """Return the values that the unit of a key has seen, in order."""
-    unit = number_of(node, key)
+    unit = number_of(key)
     secret = node.process._context.secret
     answer = node.network.connect(node.address, TOKEN).call("lookup", {"unit": unit, "key": seal((key,), secret)})
     found: list[int] = unseal(answer, secret)
     return found
 
 
-def number_of(node: RunningNode, key: int) -> int:
+def number_of(key: int) -> int:
     hashes = hash_keys([pa.chunked_array([pa.array([key])])])
-    return int(node.process._context.spec.routing.unit_numbers(hashes, 0)[0])
+    return int(GROUPINGS.unit_numbers(hashes, 0)[0])
 
 
 def test_a_node_joins_installs_its_units_takes_steps_and_leaves(start: Start) -> None:
@@ -272,7 +272,7 @@ def test_heartbeats_show_the_running_step_and_what_waits(start: Start) -> None:
     running = node.driver.heartbeats[-1].running
     assert running is not None
     assert running.position == Position(Batch(0), 0)
-    assert running.tasks == [number_of(node, 1)]
+    assert running.tasks == [number_of(1)]
     Blocked.released.set()
     wait_until(lambda: node.driver.heartbeats[-1].done_batch == 2)
     last = node.driver.heartbeats[-1]

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 
 from elastic.errors import InvalidJob
-from elastic.routing import IntervalRouting, split
+from elastic.routing import Routing, split
 from elastic.routing.unit_numbers import to_ranges
 from migration import Assignment
 from storage.state import UnitId
 
-UNIT_NUMBERS = st.sampled_from([0, 1, 2, 255, 256, 65_536, 2**20, 2**20 + 3, 2**40])
+UNIT_NUMBERS = st.sampled_from(
+    [0, 1, 2, 255, 256, 65_536, 2**19, 2**19 + 2, 2**20, 2**20 + 3, 2**20 + 2**19 + 7, 2**40]
+)
 
 
 def numbered(count: int) -> pa.Table:
@@ -32,7 +34,7 @@ def test_every_unit_gets_its_rows_in_their_original_order(units: list[int]) -> N
 
 @given(st.lists(st.integers(0, 11), min_size=1), st.integers(1, 5))
 def test_nodes_get_their_units_and_together_they_get_all_rows_once(tasks: list[int], nodes: int) -> None:
-    routing = IntervalRouting(Assignment.even(12, nodes))
+    routing = Routing.by_hash(Assignment.even(12, nodes))
     shares = split(numbered(len(tasks)), np.array(tasks, np.int64)).for_node(routing)
     for node, share in shares.items():
         assert {routing.owners(UnitId.from_number(number)) for number in share.unit_numbers} == {(node,)}
@@ -46,7 +48,7 @@ def test_slices_and_shares_are_views_of_the_one_sorted_table() -> None:
     whole = parts.table["number"].chunk(0).buffers()[1].address
     for rows in parts.slices().values():
         assert rows["number"].chunk(0).buffers()[1].address == whole
-    for share in parts.for_node(IntervalRouting(Assignment.even(8, 3))).values():
+    for share in parts.for_node(Routing.by_hash(Assignment.even(8, 3))).values():
         assert share.table["number"].chunk(0).buffers()[1].address == whole
 
 
@@ -60,7 +62,7 @@ def test_record_batches_and_chunks_are_split_like_tables() -> None:
 
 def test_no_rows_split_into_nothing() -> None:
     parts = split(numbered(0), np.array([], np.int64))
-    assert (parts.slices(), parts.for_node(IntervalRouting(Assignment.even(4, 2)))) == ({}, {})
+    assert (parts.slices(), parts.for_node(Routing.by_hash(Assignment.even(4, 2)))) == ({}, {})
     assert parts.table.schema == numbered(0).schema
 
 

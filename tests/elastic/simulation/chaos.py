@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elastic.control.request import MODES, TRANSFERS
+from elastic.core import events
 from elastic.errors import ElasticError
 from elastic.node.process import NodeProcess
+from elastic.routing import KeyTable, TableGrouping, hash_key
 from migration.errors import MigrationError
 from storage.errors import StorageError
 from tests.elastic.simulation.life import Life
@@ -21,6 +23,7 @@ _CUT_SECONDS = (1.0, 4.0, 10.0, 70.0)
 _NOTICE_SECONDS = (1.0, 30.0, None)  # until Spark says that a machine is gone; it may never do so
 _OUTAGE_SECONDS = (0.5, 3.0, 15.0)
 _CUT_FROM_STORE_SECONDS = (2.0, 15.0, 40.0)
+_KEYS = 40  # some of those that come
 _USER_SECONDS = 5.0  # after which a user's call has taken effect: a pause that follows a resume would stay
 _MEAN_SECONDS = 1.2  # between two disturbances
 _AMBUSH_SECONDS = 2.0
@@ -228,6 +231,22 @@ class Chaos:
             "tau": self._chance.choice([0.0, 0.2, 1.0]),
         }
         return self._call(life, f"scale {request}", lambda: life.job.scale(**request))  # type: ignore[union-attr]
+
+    def _regroup(self, life: Life) -> bool:
+        """Give every stage that has a table another one. States stay: the oracle knows which unit gets which rows."""
+        if not life.is_running or life.job is None:
+            return False
+        driver = life.job._driver
+        by_stage = [
+            self._another_table() if one.kind == "table" else one for one in driver.view.routing.groupings.by_stage
+        ]
+        if not by_stage:
+            return False
+        return self._call(life, "regroup", lambda: driver.post(events.RegroupRequested(tuple(by_stage))))
+
+    def _another_table(self) -> TableGrouping:
+        keys = self._chance.sample(range(_KEYS), self._chance.choice([0, 1, 5, _KEYS]))
+        return TableGrouping(KeyTable.from_entries({hash_key(key): self._chance.randrange(TASKS) for key in keys}))
 
     def _control_migration(self, life: Life) -> bool:
         migration = None if life.job is None else life.job.migration

@@ -34,6 +34,7 @@ CRASHES = {
     "snapshot": 3,
     "store_outage": 0.5,
     "look_up": 1,
+    "regroup": 6,
 }
 
 WORLDS = {
@@ -52,6 +53,7 @@ WORLDS = {
             "cut_node_from_store": 1,
             "kill_driver": 0.3,
             "snapshot": 2,
+            "regroup": 6,
         }
     ),
 }

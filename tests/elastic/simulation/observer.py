@@ -8,8 +8,9 @@ import pyarrow as pa
 from elastic.core.ids import Batch
 from elastic.core.steps import Position
 from elastic.results import Description, ResultLog
+from elastic.routing import Groupings, Routing
 from storage import Secret
-from storage.state import InputLog, LogRef, Manifest, UnitId
+from storage.state import InputLog, LogRef, Manifest
 from storage.state.manifest_log import BatchCommit, ManifestLog
 from storage.state.paths import Paths
 from storage.stores.protocol import Store
@@ -34,8 +35,8 @@ class Observer:
         self._job = job
         self._paths = Paths(job)
         self._complain = complain
-        stages = range(len(pipeline.stages))
-        self._units = [UnitId(stage, task).number for stage in stages for task in range(pipeline.tasks)]
+        groupings = Groupings.of_kinds(pipeline.tasks, [stage.grouping for stage in pipeline.stages])
+        self._units = [unit.number for stage in range(len(pipeline.stages)) for unit in groupings.units(stage)]
 
     def written(self, key: str) -> None:
         if key.startswith(self._paths.manifests):
@@ -47,6 +48,7 @@ class Observer:
         entry = self.newest = ManifestLog(self._store(), self._secret, self._job).read_entry(number)
         if isinstance(entry, Manifest):
             self._check_results(entry)
+            self._note_groupings(entry)
             if entry.latest_time is not None and entry.latest_time.batch == len(self.committed.times):
                 self._note_batch(entry)  # a batch commit that was written as a whole manifest
             logs = entry.log
@@ -55,6 +57,12 @@ class Observer:
                 self._note_batch(entry)
             logs = entry.logs
         self._note_rows(logs)
+
+    def _note_groupings(self, manifest: Manifest) -> None:
+        """Groupings hold for the batches after the last complete one: they may not change within a batch."""
+        groupings = Routing.from_json(manifest.assignment).groupings
+        if not self.committed.groupings or groupings != self.committed.groupings[-1][1]:
+            self.committed.groupings.append((manifest.last_batch + 1, groupings))
 
     def _note_batch(self, entry: Any) -> None:
         time: Any = entry.time if isinstance(entry, BatchCommit) else entry.latest_time

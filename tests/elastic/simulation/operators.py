@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from elastic.operators import Context, CountByKey, Operator, Stage, State, ToSelf, ToSink
+from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNext, ToSelf, ToSink
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at", pa.int64())])
 
@@ -121,6 +121,26 @@ class Chain(Operator):
         return [ToSink([{"key": -1, "value": int(timer.name), "link": state.value["link"]}])]
 
 
+class Relay(Operator):
+    """Remembers values as `History` does, and sends every record on under another key, to be grouped anew."""
+
+    output_schema = "key long, before long"
+    next_schema = "key long, value long, at long"
+    emits = frozenset({"next"})
+
+    def initial_state(self) -> dict[int, list[int]]:
+        return {}
+
+    def handle_batch(self, rows: pa.Table, state: State, _: Context) -> list[Any]:
+        told, on = [], []
+        for row in rows.to_pylist():
+            known = state.value.setdefault(row["key"], [])
+            told.append({"key": row["key"], "before": len(known)})
+            known.append(row["value"])
+            on.append({**row, "key": row["key"] + row["value"]})
+        return [ToNext(on), ToSink(told)]
+
+
 PIPELINES: dict[str, list[Stage]] = {
     "order in round 0": [Stage(History(), ("key",))],
     "order in every round": [Stage(Chain(), ("key",))],
@@ -128,4 +148,10 @@ PIPELINES: dict[str, list[Stage]] = {
     "event time": [Stage(Windows(), ("key",))],
     "columns": [Stage(CountByKey(), ("key",))],
     "two stages": [Stage(Countdown(), ("key",)), Stage(CountByKey(), ("key",))],
+    "a table of keys": [Stage(History(), ("key",), grouping="table")],
+    "tables between rounds": [
+        Stage(Relay(), ("key",), grouping="table"),
+        Stage(Chain(), ("key",), grouping="table"),
+        Stage(CountByKey(), ("key",)),
+    ],
 }

@@ -14,7 +14,7 @@ from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner
 from elastic.operators.stages import Stage, build_runners, build_stages
 from elastic.results import Description, StageDescription
-from elastic.routing import hash_keys, split, to_tasks
+from elastic.routing import Groupings, hash_keys, split
 from storage.state import BatchTime, UnitId
 from tests.elastic.simulation.operators import SCHEMA
 
@@ -34,12 +34,18 @@ class Committed:
     sources: list[int | None] = field(default_factory=list)
     times: list[BatchTime] = field(default_factory=list)
     log: dict[Position, dict[int, pa.Table]] = field(default_factory=dict)  # by unit number
+    groupings: list[tuple[int, Groupings]] = field(default_factory=list)  # and the first batch that they hold for
+
+    def groupings_of(self, batch: int) -> Groupings:
+        return [groupings for since, groupings in self.groupings if since <= batch][-1]
 
 
 def pipeline_of(stages: list[Stage]) -> Description:
     named = build_stages(stages, ())
     described = tuple(
-        StageDescription(stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema)
+        StageDescription(
+            stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema, stage.grouping
+        )
         for stage, runner in zip(named, build_runners(named, SCHEMA), strict=True)
     )
     return Description(described, TASKS, "1")
@@ -82,9 +88,9 @@ class Oracle:
         self._committed = committed
         self._stages = runners(pipeline, "fail")
         self._states = {
-            UnitId(number, task): stage.new_state()
+            unit: stage.new_state()
             for number, stage in enumerate(self._stages)
-            for task in range(TASKS)
+            for unit in committed.groupings_of(0).units(number)
         }
 
     def take(self, source: list[Batch]) -> None:
@@ -126,7 +132,7 @@ class Oracle:
     def _rows(self, position: Position, unit: UnitId, waiting: list[pa.Table]) -> list[pa.Table]:
         """The rows of a unit, in the order of the log; of a stage that combines rows the log has other ones."""
         stage = self._stages[unit.stage]
-        expected = _slice(stage, waiting, unit.task)
+        expected = _slice(stage, waiting, unit, self._committed.groupings_of(position.batch))
         logged = self._committed.log.get(position, {}).get(unit.number)
         if stage.combiner is not None:
             return [expected] if expected is not None else []
@@ -139,11 +145,12 @@ class Oracle:
         return [logged]
 
 
-def _slice(stage: StageRunner, tables: list[pa.Table], task: int) -> pa.Table | None:
+def _slice(stage: StageRunner, tables: list[pa.Table], unit: UnitId, groupings: Groupings) -> pa.Table | None:
     if not tables:
         return None
     rows = stage.combine(pa.concat_tables(tables))
-    return split(rows, to_tasks(hash_keys([rows[name] for name in stage.key]), TASKS)).slices().get(task)
+    numbers = groupings.unit_numbers(hash_keys([rows[name] for name in stage.key]), unit.stage)
+    return split(rows, numbers).slices().get(unit.number)
 
 
 def _bag(rows: pa.Table) -> Counter[str]:

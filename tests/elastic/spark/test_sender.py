@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from elastic.ingest.batch_spec import BatchSpec
-from elastic.routing import IntervalRouting
+from elastic.routing import Routing
 from elastic.settings import Settings
 from elastic.spark.sender import send
 from elastic.store_access import StoreAccess
@@ -18,7 +18,7 @@ def report(*tables: pa.Table) -> dict[str, object]:
     orders = BatchSpec(
         "job",
         0,
-        IntervalRouting(Assignment.even(8, 2)),
+        Routing.by_hash(Assignment.even(8, 2)),
         {},
         "token",
         StoreAccess("memory:", secret_bytes=b"a secret for tests only, of 32 bytes"),

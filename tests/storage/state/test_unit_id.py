@@ -13,18 +13,20 @@ from storage.errors import InvalidStorageInput
 from storage.state import TASKS_PER_STAGE, UnitId
 from storage.stores.keys import check_key
 
-unit_ids = st.builds(UnitId, st.integers(0, 50), st.integers(0, TASKS_PER_STAGE - 1))
+unit_ids = st.builds(UnitId, st.integers(0, 50), st.integers(0, TASKS_PER_STAGE - 1), st.booleans())
 
 
 def test_stored_names_hold_the_number_of_a_unit() -> None:
     assert UnitId(0, 17).segment == "task-00017"
     assert UnitId(2, 17).segment == "task-2097169"
     assert UnitId(2, 17).to_json() == [2 * 2**20 + 17]
+    assert UnitId(2, 17, guests=True).to_json() == [2 * 2**20 + 2**19 + 17]
 
 
 def test_a_unit_reads_as_a_task_and_the_stage_only_where_it_is_not_the_first() -> None:
     assert str(UnitId(0, 7)) == "task 7"
     assert str(UnitId(1, 7)) == "task 7 of stage 1"
+    assert str(UnitId(1, 7, guests=True)) == "guests of task 7 of stage 1"
 
 
 @given(unit_ids)
@@ -46,9 +48,9 @@ def test_every_segment_can_be_part_of_a_key(unit: UnitId) -> None:
 
 
 def test_numpy_integers_become_python_integers() -> None:
-    for unit in (UnitId(np.int64(1), np.uint8(7)), UnitId.from_number(np.int64(TASKS_PER_STAGE + 7))):
+    for unit in (UnitId(np.int64(1), np.uint8(7)), UnitId.from_number(np.int64(2**20 + 7))):
         assert unit == UnitId(1, 7)
-        assert [type(part) for part in unit] == [int, int]
+        assert [type(part) for part in unit] == [int, bool, int]
 
 
 @pytest.mark.parametrize("value", [1.0, "1", True, None, np.float64(1), np.bool_(True)])

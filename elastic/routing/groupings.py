@@ -1,0 +1,162 @@
+"""Groupings: how the rows of a stage find their unit.
+
+- `hash`: the task is the hash of the key modulo the number of tasks.
+- `table` (paper 000): as `hash`, except for keys in a small table. A key of the table lives among the *guests* of the
+  task that its entry names: a second unit of that task, which goes wherever the task goes. So the units of a job do not
+  change when the table does, and entries stay valid when tasks move.
+
+The sender asks once per row and logs the answer, so a replay never asks again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from elastic.errors import InvalidJob
+from elastic.routing.hashing import to_tasks
+from elastic.routing.key_table import EMPTY_TABLE, KeyTable
+from elastic.routing.unit_numbers import UnitNumbers
+from storage.state import UnitId
+
+Hashes = npt.NDArray[np.int64]
+
+
+class Grouping(Protocol):
+    """How the rows of one stage find their unit; an immutable value that every sender and node gets.
+
+    Invariant: every unit whose number `unit_numbers` returns is among `units`, for the same stage and tasks.
+    """
+
+    kind: ClassVar[str]  # its name in GROUPINGS
+
+    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
+        """Return the unit number of each row, from the hash of its key; vectorised, since it sees every row."""
+        ...
+
+    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
+        """Return all units of the stage, ascending."""
+        ...
+
+    def check(self, tasks: int) -> None:
+        """Raise `InvalidJob` if a job with so many tasks cannot have it."""
+        ...
+
+    def to_json(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class HashGrouping:
+    """Every key is in the task of its hash."""
+
+    kind: ClassVar[str] = "hash"
+
+    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
+        numbers = to_tasks(hashes, tasks)
+        if stage:
+            numbers += UnitId(stage, 0).number
+        return numbers
+
+    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
+        return [UnitId(stage, task) for task in range(tasks)]
+
+    def check(self, tasks: int) -> None: ...
+
+    def to_json(self) -> Any:
+        return None
+
+    @classmethod
+    def from_json(cls, _: Any) -> "HashGrouping":
+        return HASH
+
+
+@dataclass(frozen=True)
+class TableGrouping:
+    """Keys in the table are guests of the task that the table names; all others are in the task of their hash."""
+
+    kind: ClassVar[str] = "table"
+    table: KeyTable = EMPTY_TABLE
+
+    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
+        if not len(self.table):
+            return HASH.unit_numbers(hashes, stage, tasks)
+        first_task, first_guest = UnitId(stage, 0).number, UnitId(stage, 0, guests=True).number
+        return self.table.group_rows(hashes, tasks, first_task, first_guest)
+
+    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
+        return [UnitId(stage, task, guests) for guests in (False, True) for task in range(tasks)]
+
+    def check(self, tasks: int) -> None:
+        if len(self.table) and self.table.tasks.max() >= tasks:
+            raise InvalidJob(
+                f"the key table names task {self.table.tasks.max()}, but the job has {tasks} tasks. "
+                f"Name tasks from 0 to {tasks - 1}."
+            )
+
+    def to_json(self) -> Any:
+        return self.table.to_json()
+
+    @classmethod
+    def from_json(cls, document: Any) -> "TableGrouping":
+        return cls(KeyTable.from_json(document))
+
+
+HASH = HashGrouping()
+GROUPINGS: Mapping[str, type[HashGrouping] | type[TableGrouping]] = {
+    HashGrouping.kind: HashGrouping,
+    TableGrouping.kind: TableGrouping,
+}
+
+
+@dataclass(frozen=True)
+class Groupings:
+    """The groupings of all stages of a job with `tasks` tasks, committed in one epoch; stages beyond are hashed.
+
+    Rows that senders and operators emit are grouped by one version of this for the whole of a batch.
+    """
+
+    tasks: int
+    by_stage: tuple[Grouping, ...] = ()
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        for grouping in self.by_stage:
+            grouping.check(self.tasks)
+
+    @classmethod
+    def of_kinds(cls, tasks: int, kinds: Sequence[str]) -> "Groupings":
+        """Return the groupings that a job starts with, by the name of each; `()` if all stages are hashed."""
+        for kind in kinds:
+            if kind not in GROUPINGS:
+                raise InvalidJob(f"unknown grouping {kind!r}. Use one of {', '.join(map(repr, GROUPINGS))}.")
+        groupings = tuple(GROUPINGS[kind]() for kind in kinds)
+        return cls(tasks, groupings if any(grouping != HASH for grouping in groupings) else ())
+
+    def __getitem__(self, stage: int) -> Grouping:
+        return self.by_stage[stage] if stage < len(self.by_stage) else HASH
+
+    @property
+    def are_hashes(self) -> bool:
+        """Whether every stage is grouped by hash."""
+        return not self.by_stage
+
+    def unit_numbers(self, hashes: Hashes, stage: int) -> UnitNumbers:
+        return self[stage].unit_numbers(hashes, stage, self.tasks)
+
+    def unit_of(self, key_hash: int, stage: int) -> UnitId:
+        """Return the unit of one key."""
+        [number] = self.unit_numbers(np.array([key_hash], np.int64), stage)
+        return UnitId.from_number(number)
+
+    def units(self, stage: int) -> Sequence[UnitId]:
+        return self[stage].units(stage, self.tasks)
+
+    def to_json(self) -> list[Any]:
+        return [self.tasks, self.epoch, [[grouping.kind, grouping.to_json()] for grouping in self.by_stage]]
+
+    @classmethod
+    def from_json(cls, document: list[Any]) -> "Groupings":
+        tasks, epoch, by_stage = document
+        return cls(tasks, tuple(GROUPINGS[kind].from_json(grouping) for kind, grouping in by_stage), epoch)
