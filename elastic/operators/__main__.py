@@ -4,12 +4,14 @@ import time
 
 from elastic.operators import kernels
 from elastic.operators.columns import load_kernels
+from elastic.routing import table_lookup
 
 
 def main() -> None:
     started = time.perf_counter()
     load_kernels()
-    print(f"{kernels.NAME}: kernels of keyed columns ready in {time.perf_counter() - started:.1f} s")
+    table_lookup.load()
+    print(f"{kernels.NAME}: kernels of keyed columns and key tables ready in {time.perf_counter() - started:.1f} s")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,12 @@ def group_rows(index: TableIndex, hashes: Hashes, tasks: int, first_task: int, f
     return numbers
 
 
+def load() -> None:
+    """Load the compiled loop, or compile it into its cache."""
+    one = np.zeros(1, np.int64)
+    group_rows(TableIndex.build(one, one.astype(np.int32)), one, 1, 0, 1)
+
+
 def group_with_numpy(index: TableIndex, hashes: Hashes, tasks: int, first_task: int, first_guest: int) -> UnitNumbers:
     """Do the same without a compiler."""
     numbers = np.empty(len(hashes), np.int64)
