@@ -18,8 +18,9 @@ PUBLIC_NAMES = {
         *("StoreSink", "TASK", "UNIT", "choose_stage", "open_sink", "read_result_schemas"),
     ],
     "elastic.routing": [
-        *("HeavyHitters", "HeavyKey", "IntervalRouting", "ROUTINGS", "Routing", "SplitRows", "check_key"),
-        *("hash_key", "hash_keys", "routing_from_json", "spark_hash_expression", "split", "to_tasks"),
+        *("GROUPINGS", "Grouping", "Groupings", "HASH", "HashGrouping", "HeavyHitters", "HeavyKey", "KeyTable"),
+        *("Routing", "SplitRows", "TableGrouping", "check_key", "hash_key", "hash_keys", "spark_hash_expression"),
+        *("split", "to_tasks"),
     ],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
