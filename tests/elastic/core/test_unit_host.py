@@ -10,6 +10,7 @@ from elastic.core.steps import Position, Step
 from elastic.core.unit_host import StepResult, UnitHost
 from elastic.errors import StateUnavailable
 from elastic.operators import Stage
+from elastic.routing import Groupings
 from storage.state import BatchTime, StateRef
 from tests.elastic.node.context import ROWS, describe
 from tests.elastic.node.operators import History
@@ -81,6 +82,18 @@ def test_the_output_of_a_step_has_the_cause_of_its_command_and_its_units() -> No
     assert (result.units, result.rows, result.cause) == ((ONE, TWO), 2, "e9")
     [first, second] = result.results[0]
     assert [table["_slot"].to_pylist() for table in (first, second)] == [[ONE.number], [TWO.number]]
+
+
+def test_the_output_of_a_step_is_grouped_as_when_the_step_was_named() -> None:
+    host, before, after = new_host(), Groupings(4), Groupings(4, epoch=2)
+    handle = empty_handle(1)
+    assert host.install(InstallUnits(Epoch(1), (handle,), (step_of(0),), groupings=before))
+    host.set_state(handle, None)
+    host.add_step(ApplyStep(Epoch(1), step_of(1)))
+    host.add_step(ApplyStep(Epoch(2), step_of(2), after))
+    host.add_step(ApplyStep(Epoch(2), step_of(3)))
+    found = [host.take(ready, {}).groupings for _ in range(4) for ready in host.ready_steps()]
+    assert found == [before, before, after, after]
 
 
 def test_output_that_was_reported_before_is_dropped_and_counted_as_replayed() -> None:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from elastic.core import events
+from elastic.core.ids import Batch
+from elastic.deadlines import Deadline
 from elastic.errors import InvalidJob, JobStopped, SinkFailed, StateUnavailable
 from elastic.job.job import Job
 from elastic.local import LocalNetwork, ThreadLauncher
@@ -18,7 +20,7 @@ from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNex
 from elastic.results import MemorySink
 from elastic.routing import KeyTable, TableGrouping, hash_key
 from storage import Secret
-from storage.state import UnitId
+from storage.state import BatchTime, UnitId
 
 SECRET = Secret.of("a secret of these tests")
 FAST = {"heartbeat_seconds": 0.1}
@@ -231,3 +233,16 @@ def test_keys_of_a_table_are_found_among_their_guests_and_move_with_them() -> No
             job.scale(nodes).wait(30)
             assert {letter: job.state(letter, "CountByKey") for letter in "abcde"} == letters
             assert job.state("ee", "Letters") == 1
+
+
+def test_a_batch_of_other_groupings_is_refused_at_once(job: Job) -> None:
+    driver = job._driver
+    before = driver.view.newest_batch
+    time = BatchTime(before + 1, driver.view.latest_time.timestamp_ms)  # type: ignore[union-attr]
+    deadline = Deadline(10.0)
+
+    def check() -> None:
+        assert deadline.left() > 0
+
+    assert not driver.commit_batch(Batch(before + 1), (), time, None, 9, check)
+    assert driver.view.newest_batch == before

@@ -206,7 +206,8 @@ class Chaos:
         life.is_stopping = True
         job, drain = life.job, self._chance.random() < 0.8
         life.spawn(lambda: job.stop(drain=drain), "stop").join()
-        self._world.begin_life()
+        if self._world.life is life:  # else it failed meanwhile, and the world has started another one
+            self._world.begin_life()
         return True
 
     # Its user.

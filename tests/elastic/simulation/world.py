@@ -139,10 +139,12 @@ class World:
         """A job may end because of a store that is away for longer than it may be; then its user starts it again."""
         if not isinstance(failure, StoreUnreachable):
             raise failure
-        self.tell(self.life.process, "failed:", repr(failure))
+        life = self.life
+        self.tell(life.process, "failed:", repr(failure))
         self.scheduler.sleep(_POLL_SECONDS)
-        self.scheduler.kill(self.life.process)
-        self.begin_life()
+        self.scheduler.kill(life.process)
+        if self.life is life:  # else chaos has started another one
+            self.begin_life()
 
     def _is_at_rest(self) -> bool:
         life = self.life
