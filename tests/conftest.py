@@ -49,7 +49,7 @@ SLOW = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let slow tests start first, and mark those that need an S3 server process, so that `make unit` leaves them out."""
+    """Let slow tests start first, and mark those that need an S3 server process: `make unit` leaves them out."""
     items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
     for item in items:
         kind = (

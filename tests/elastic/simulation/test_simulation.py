@@ -8,7 +8,7 @@ from tests.elastic.simulation.campaign import run_campaign, run_seed
 
 SEEDS = int(os.environ.get("ELASTIC_SIMULATION_SEEDS", "60"))
 FIRST_SEED = int(os.environ.get("ELASTIC_SIMULATION_FIRST_SEED", "0"))
-_CHUNK = 10  # seeds for one test, in one process: pytest runs several tests at a time
+_CHUNK = 15  # seeds for one test, in one process: pytest runs several tests at a time
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + SEEDS, _CHUNK))
