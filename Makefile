@@ -10,8 +10,12 @@ RUNNABLE := $(VENV)/.runnable
 .PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 UNIT := not spark and not server and not browser
-# Tests without Spark run in two processes; Spark itself uses all cores, so its tests run one by one.
-PARALLEL := -n 2 --dist worksteal
+# Tests without Spark run in two processes, which need not import those with Spark; Spark itself uses all cores, so its
+# tests run one by one.
+PARALLEL := -n 2 --dist worksteal --ignore=tests/spark --ignore=tests/browser
+# Keep compiled modules: pytest rewrites the assertions of every test module, which takes 10 s per process, and nodes
+# and commands are processes that import the engine.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -55,7 +59,7 @@ fuzz: $(INSTALLED) ## run the property tests with many more examples and fresh s
 simulate: $(INSTALLED) ## simulate 5,000 seeds of a cluster with faults; about half an hour
 	$(BIN)/python -m tests.elastic.simulation.campaign --seeds 5000
 
-mutants: $(INSTALLED) ## break the code in about 40 places and check that the unit tests notice each
+mutants: $(INSTALLED) ## break the code in about a hundred places and check that the unit tests notice each
 	$(BIN)/python -m scripts.mutants
 
 restarts: $(INSTALLED) java ## restart a job under all pairs of changed settings and compare its results; about a minute

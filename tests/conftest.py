@@ -37,8 +37,20 @@ def spark() -> Iterator["SparkSession"]:
     session.stop()
 
 
+# Tests that take seconds. They start first: of two processes that run tests, none waits for the other at the end.
+SLOW = (
+    "tests/elastic/simulation/test_simulation.py",
+    "tests/elastic/driver/test_fatal_steps.py",
+    "tests/elastic/driver/test_hung_migrations.py",
+    "tests/elastic/driver/test_stopping.py",
+    "tests/mdp/experiments/test_command.py",
+    "tests/elastic/node/test_isolation.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need an S3 server process, so that `make unit` can leave them out."""
+    """Let slow tests start first, and mark those that need an S3 server process: `make unit` leaves them out."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
     for item in items:
         kind = (
             item.callspec.params.get("kind")

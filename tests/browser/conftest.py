@@ -23,8 +23,9 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """Run one Chromium for the tests of this folder, and end it then: an open page takes time from later tests."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         pytest.skip("Chromium is not installed: apt-get install chromium chromium-driver")

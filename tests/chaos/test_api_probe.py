@@ -46,7 +46,7 @@ def api(health: tuple[int, str], metrics: Iterator[str]) -> Iterator[str]:
             """Requests are not worth a line."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
@@ -77,7 +77,7 @@ def test_a_healthy_job_that_advances_is_found_healthy() -> None:
 )
 def test_a_wrong_report_is_noticed(code: int, status: str, up: float, step: int, problem: str) -> None:
     with api((code, status), advancing(up, step)) as url:
-        (found,) = find_untruth(WatchedLife(url, 50), 0.7)
+        (found,) = find_untruth(WatchedLife(url, 50), 0.3)
     assert problem in found
 
 

@@ -84,18 +84,22 @@ def slow_change(job: elastic.SparkJob) -> dict[str, Any]:
     return {"nodes": other_number(job), "strategy": "even", "tasks_per_node": 1}
 
 
+def all_have_units(status: dict[str, Any]) -> bool:
+    return all(node["units"] for node in status["nodes"])
+
+
 def test_a_job_has_a_status_and_plans(client: Client, job: elastic.SparkJob) -> None:
     [summary] = client.read("jobs")
     assert (summary["name"], summary["state"], summary["tasks"]) == ("counts", "running", 16)
     assert summary["operators"] == [{"name": "CountSlowToMove", "key": ["key"]}]
     rows = client.read("jobs/counts/status")["rows"]
-    status = until(lambda: found if (found := client.read("jobs/counts/status"))["rows"] > rows else None)
+    until(lambda: client.read("jobs/counts/status")["rows"] > rows)
+    # Rows are counted when their batch is committed, and units are those of the last heartbeats.
+    status = until(lambda: found if all_have_units(found := client.read("jobs/counts/status")) else None)
     assert {unit["task"] for node in status["nodes"] for unit in node["units"]} == set(range(16))
     assert all(node["serving"] and node["pid"] for node in status["nodes"])
     assert ownership_from_dict(client.read("jobs/counts/assignment")) == job.assignment()
-    assert until(lambda: client.read("jobs/counts/load", seconds=10)["utilisation"]).keys() == set(
-        job.assignment().nodes
-    )
+    until(lambda: client.read("jobs/counts/load", seconds=10)["utilisation"].keys() == set(job.assignment().nodes))
     known = len(job.journal())
     candidates = client.read("jobs/counts/plan", nodes=5, relax=True)["plans"]
     plans = {one["strategy"]: Plan.from_dict(one["plan"]) for one in candidates}

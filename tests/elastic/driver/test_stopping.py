@@ -15,7 +15,7 @@ from elastic.operators import Context, State
 from storage.errors import StoreUnavailable
 from tests.elastic.driver.local_job import SCHEMA, Counts, LocalJob, start_local_job
 
-BOUND = 4.0
+BOUND = 2.0
 SLACK = 1.0  # for a machine that is busy with other tests
 released = threading.Event()
 
@@ -180,7 +180,7 @@ def test_a_job_whose_source_has_nothing_ends_too() -> None:
 def test_a_job_whose_source_ends_waits_for_slow_operators(started: Callable[..., LocalJob]) -> None:
     batches = [pa.table({"key": [-1], "value": [1]}, schema=SCHEMA)]
     local = started(ends=True, batches=batches)
-    assert not local.job.await_termination(1.0)
+    assert not local.job.await_termination(0.5)
     released.set()
     assert local.job.await_termination(20)
     assert local.job.status().saved_batch == 0
