@@ -44,6 +44,11 @@ class FaultyStore:
         self._faults = faults
         self._on_write = on_write
 
+    @property
+    def is_reachable(self) -> bool:
+        """Whether every process can use it now."""
+        return self._scheduler.now >= max(self.away_until, *self.cut_off_until.values(), 0.0)
+
     def put(self, key: str, data: Bytes, *, timeout: float | None = None) -> None:
         self._write(key, lambda: self.objects.put(key, data, timeout=timeout))
 

@@ -147,8 +147,11 @@ class World:
             self.begin_life()
 
     def _is_at_rest(self) -> bool:
+        """Whether nothing is left to do, and nothing keeps the last stop from saving it."""
         life = self.life
         if not life.is_running or life.is_stopping or life.job is None or self._checkpoint.taken < len(self._batches):
+            return False
+        if not self.store.is_reachable:
             return False
         newest, published = life.job.batches()
         migration = life.job.migration
