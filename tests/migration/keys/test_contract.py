@@ -66,7 +66,9 @@ def test_a_plan_keeps_its_limits_or_says_what_would_do(
     elif isinstance(answer, TooManyEntries):
         assert answer.fewest_entries > most_entries
         assert len(plan_keys(loads, nodes, theta, strategy, answer.fewest_entries).entries) <= answer.fewest_entries
-        assert relaxed.relaxed
+        with pytest.raises(TooManyEntries):
+            plan_keys(loads, nodes, theta, strategy, answer.fewest_entries - 1)
+        assert len(relaxed.entries) == answer.fewest_entries
         assert "most_entries relaxed from" in relaxed.reason
     else:
         check_plan(answer, loads)
