@@ -55,6 +55,7 @@ def move_home(
 @compiled
 def rank_keys(
     chosen: Flags,
+    taken: Flags,
     home: Nodes,
     current: Nodes,
     work: Floats,
@@ -67,10 +68,10 @@ def rank_keys(
     values: Floats,
     rows: Rows,
 ) -> None:
-    """Make the heaps of the chosen nodes, that of node d from `starts[d]`, with `counts[d]` keys."""
+    """Make the heaps of the chosen nodes, of keys never taken: that of node d from `starts[d]`, with `counts[d]` keys."""
     for row in range(len(work)):
         node = destination[row]
-        if node >= 0 and chosen[node] and work[row] > 0:
+        if work[row] > 0 and not taken[row] and chosen[node]:
             leaving = price_to_leave(row, node, home, current, work, size, price, node_prices)
             place = starts[node] + counts[node]
             values[place] = -leaving / work[row]
@@ -209,8 +210,9 @@ def plan_at_price(
         starts = np.cumsum(starts)
         counts = np.zeros(node_count, np.int64)
         values, rows = np.empty(keys), np.empty(keys, np.int32)
+        taken = np.zeros(keys, np.bool_)
         rank_keys(
-            overloaded,
+            overloaded, taken,
             home, current, work, size, price, node_prices, destination, starts, counts, values, rows,
         )  # fmt: skip
         totals = counts.copy()
@@ -235,6 +237,7 @@ def plan_at_price(
             for row in picked[:count]:
                 push(queue_work, queue, waiting, work[row], row, work)
                 waiting += 1
+                taken[row] = True
                 destination[row] = -1 - node
         ranked_all = False
         best_picked = np.empty(keys, np.int32)
@@ -257,7 +260,7 @@ def plan_at_price(
                 ranked_all = True
                 before = totals.copy()
                 rank_keys(
-                    ~overloaded,
+                    ~overloaded, taken,
                     home, current, work, size, price, node_prices, destination, starts, counts, values, rows,
                 )  # fmt: skip
                 totals = np.where(overloaded, before, counts)
@@ -285,6 +288,7 @@ def plan_at_price(
             for other in best_picked[:best_count]:
                 push(queue_work, queue, waiting, work[other], other, work)
                 waiting += 1
+                taken[other] = True
                 destination[other] = -1 - target
     give_back(home, current, work, size, limit, price, destination, loads)
     return -1
