@@ -68,7 +68,7 @@ def rank_keys(
     values: Floats,
     rows: Rows,
 ) -> None:
-    """Make the heaps of the chosen nodes, of keys never taken: that of node d from `starts[d]`, with `counts[d]` keys."""
+    """Make the heaps of chosen nodes, without taken keys: that of node d from `starts[d]`, with `counts[d]` keys."""
     for row in range(len(work)):
         node = destination[row]
         if work[row] > 0 and not taken[row] and chosen[node]:
