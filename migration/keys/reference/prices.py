@@ -75,7 +75,7 @@ def price_to_be_elsewhere(columns: Columns, row: int, node: int, price: float, n
 
 
 def find_core(problem: KeyProblem) -> list[int]:
-    """Rows of keys with an entry, and of keys that carry a twentieth of the average excess per entry, now or at home."""
+    """Rows of keys with an entry, or with a twentieth of the average excess per entry, now or with all keys at home."""
     loads = problem.loads
     node_loads = problem.node_loads, problem.loads_of(loads.home)
     least = 0.05 * max(float(np.maximum(each - problem.limit, 0.0).sum()) for each in node_loads) / problem.most_entries
