@@ -69,8 +69,8 @@ def test_any_prices_prove_a_bound_even_bad_ones() -> None:
 
 
 def test_compiled_prices_and_their_reference_agree_to_the_last_bit() -> None:
-    for seed in range(1_000):
-        problem = random_problem(np.random.default_rng(seed), most_keys=30)
+    for seed in range(600):
+        problem = random_problem(np.random.default_rng(seed), most_keys=25)
         compiled, reference = search_prices(problem), prices.find_prices(problem)
         assert compiled.entry == reference.entry, seed
         assert compiled.nodes.tolist() == reference.nodes, seed
