@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,7 +112,7 @@ def measure_loads(loads: KeyLoads) -> Measure:
 # A further row is an entry here: what it is called, and how it is measured for given loads.
 ROWS: Mapping[str, Callable[[KeyLoads], Measure]] = {
     "KeyLoads": measure_loads,
-    **{name: (lambda loads, name=name: measure_strategy(name, loads)) for name in KEY_STRATEGIES},
+    **{name: partial(measure_strategy, name) for name in KEY_STRATEGIES},
 }
 
 
