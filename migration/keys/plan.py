@@ -50,6 +50,7 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
+    bounded = problem  # the bound is for plans that keep to the same limits
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
         if not relax:
@@ -57,11 +58,12 @@ def plan_keys(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
+        bounded = problem.with_most_entries(fewest)
     return KeyPlan.of(
         problem,
         proposal.destination,
         strategy=strategy,
-        lower_bound=lower_bound(problem),
+        lower_bound=lower_bound(bounded),
         theta=float(theta),
         most_entries=problem.most_entries,
         relaxed=bool(reasons),
