@@ -1,0 +1,139 @@
+"""A lower bound on the state that any plan has to move, and the prices that prove it."""
+
+import math
+from typing import NamedTuple
+from weakref import ReferenceType, ref
+
+import numpy as np
+
+from migration.keys.kernels.columns import Rows
+from migration.keys.kernels.prices import cheapest_parts, price_nodes, value_prices
+from migration.keys.loads import Floats, Nodes
+from migration.keys.problem import KeyProblem
+
+_STEP = 4.0  # from one price of an entry to the next until the best one is enclosed
+_WORTH_AN_ENTRY = 0.05
+_LEAST_SHARE = 4.0**-6  # of the mean state of a key: an entry of that price is as good as free
+_HALVINGS = 8  # the price is then known to 4 ** (1 / 2 ** 8), half a percent
+
+
+class Prices(NamedTuple):
+    """Prices in units of state: of a table entry, and of a unit of work on every node; the bound that they prove."""
+
+    entry: float
+    nodes: Floats
+    bound: float
+
+
+def lower_bound(problem: KeyProblem) -> float:
+    """A bound on the cost of every plan that keeps to the cap and to `most_entries`.
+
+    The larger of two relaxations. Without a limit on the table every overloaded node d gives away keys of at least the
+    work L(d) - cap, at least cost by ascending S(k) / min(c(k), L(d) - cap), the last one in part. With the limit it is
+    the Lagrangian dual, the largest known value over prices lambda of an entry and mu(d) of work on node d of
+
+        sum over k of min over d of (S(k) [d != current(k)] + lambda [d != home(k)] + mu(d) c(k))
+            - lambda * most_entries - cap * (sum over d of mu(d)).
+
+    O(K + k log K) for the k keys that leave, and some twenty times that where the table's limit matters.
+    """
+    loads = problem.loads
+    parts = cheapest_parts(loads.current, loads.work, loads.size, problem.node_loads, problem.limit)
+    return max(parts, find_prices(problem).bound) if is_table_short(problem) else parts
+
+
+class Core(NamedTuple):
+    """The keys that may move while entries have a price: their rows and columns, and the work of others per node."""
+
+    rows: Rows
+    home: Nodes
+    current: Nodes
+    work: Floats
+    size: Floats
+    fixed: Floats
+
+
+def find_core(problem: KeyProblem) -> Core:
+    """Keys with an entry, and keys that are worth one.
+
+    Entries have to cover the excess that nodes have now, and the one that they would have with all keys at home. If all
+    `most_entries` went to keys of less than a twentieth of the average excess per entry, they would cover less than
+    a twentieth of it, so lighter keys stay at home.
+    """
+    loads = problem.loads
+    excess = max(
+        float(np.maximum(node_loads - problem.limit, 0.0).sum())
+        for node_loads in (problem.node_loads, problem.loads_of(loads.home))
+    )
+    least = _WORTH_AN_ENTRY * excess / problem.most_entries
+    rows = np.flatnonzero((loads.home != loads.current) | (loads.work >= least))
+    columns = loads.home[rows], loads.current[rows], loads.work[rows], loads.size[rows]
+    fixed = np.maximum(problem.node_loads - np.bincount(columns[1], columns[2], problem.node_count), 0.0)
+    return Core(rows, *columns, fixed)
+
+
+def is_table_short(problem: KeyProblem) -> bool:
+    """Whether the table's limit can make plans dearer: not if all keys could have an entry."""
+    return problem.most_entries < problem.loads.keys
+
+
+_last: tuple[ReferenceType[KeyProblem], Prices] | None = None
+
+
+def find_prices(problem: KeyProblem) -> Prices:
+    """`search_prices`, remembered for the last problem: a plan needs its prices, and then its bound."""
+    global _last
+    remembered = _last
+    if remembered is not None and remembered[0]() is problem:
+        return remembered[1]
+    found = search_prices(problem)
+    _last = ref(problem), found
+    return found
+
+
+def search_prices(problem: KeyProblem) -> Prices:
+    """The best known prices: of an entry by bisection, where as many keys want one as there are, of nodes for each.
+
+    Prices of nodes depend on one another only through keys that are not at home, so each trial improves those of the
+    one before.
+    """
+    loads, core = problem.loads, find_core(problem)
+    columns = (core.home, core.current, core.work, core.size)
+    best = Prices(0.0, np.zeros(problem.node_count), 0.0)
+    nodes = best.nodes
+
+    def has_too_many(entry: float) -> bool:
+        nonlocal best, nodes
+        nodes = price_nodes(*columns, core.fixed, problem.limit, entry, nodes)
+        value, entries = value_prices(*columns, problem.limit, problem.most_entries, entry, nodes)
+        bound = value + float((core.fixed * nodes).sum())
+        if bound > best.bound or not best.nodes.any():
+            best = Prices(entry, nodes, bound)
+        return entries > problem.most_entries
+
+    def prove() -> Prices:
+        # What bounds the plans of the core is no bound for plans of all keys; these prices have a bound for them, too.
+        everything = (loads.home, loads.current, loads.work, loads.size)
+        bound, _ = value_prices(*everything, problem.limit, problem.most_entries, best.entry, best.nodes)
+        return best._replace(bound=max(bound, 0.0))
+
+    largest = loads.total_size
+    if not has_too_many(0.0) or not largest:
+        return prove()
+    entry = largest / loads.keys
+    least = entry * _LEAST_SHARE
+    if has_too_many(entry):
+        while entry < largest and has_too_many(entry * _STEP):
+            entry *= _STEP
+        low, high = entry, entry * _STEP
+    else:
+        while entry > least and not has_too_many(entry / _STEP):
+            entry /= _STEP
+        low, high = entry / _STEP, entry
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        if has_too_many(middle):
+            low = middle
+        else:
+            high = middle
+    return prove()

@@ -1,0 +1,33 @@
+"""One strategy per file; a new one needs a file here and an entry in `KEY_STRATEGIES`.
+
+A strategy is a function of a `KeyProblem` and its options. It returns a `KeyProposal` in which no node exceeds the cap,
+or raises `NotPlaced`; it never forces a key. A strategy that heeds `most_entries` and cannot satisfy it returns
+its proposal with the fewest entries.
+"""
+
+from collections.abc import Callable, Mapping
+
+from migration.keys.problem import KeyProposal
+from migration.keys.strategies.ideal import ideal
+from migration.keys.strategies.knap import knap
+from migration.keys.strategies.llfd import llfd
+from migration.keys.strategies.min_mig import min_mig
+from migration.keys.strategies.min_table import min_table
+from migration.keys.strategies.mixed import mixed
+from migration.keys.strategies.mixed_bf import mixed_bf
+from migration.keys.strategies.readj import readj
+from migration.keys.strategies.simple import simple
+
+KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
+    "knap": knap,
+    "mixed": mixed,
+    "mixed-bf": mixed_bf,
+    "min-mig": min_mig,
+    "min-table": min_table,
+    "llfd": llfd,
+    "simple": simple,
+    "readj": readj,
+    "ideal": ideal,
+}
+
+__all__ = ["KEY_STRATEGIES"]
