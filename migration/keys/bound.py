@@ -2,7 +2,6 @@
 
 import math
 from typing import NamedTuple
-from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -25,21 +24,29 @@ class Prices(NamedTuple):
     bound: float
 
 
+def quick_bound(problem: KeyProblem) -> float:
+    """A bound on the cost of every plan that keeps to the cap, whatever the size of its table.
+
+    Every overloaded node d gives away keys of at least the work L(d) - cap, at least cost by ascending
+    S(k) / min(c(k), L(d) - cap), the last one in part. O(K + k log K) for the k keys that leave.
+    """
+    loads = problem.loads
+    return float(cheapest_parts(loads.current, loads.work, loads.size, problem.node_loads, problem.limit))
+
+
 def lower_bound(problem: KeyProblem) -> float:
     """A bound on the cost of every plan that keeps to the cap and to `most_entries`.
 
-    The larger of two relaxations. Without a limit on the table every overloaded node d gives away keys of at least the
-    work L(d) - cap, at least cost by ascending S(k) / min(c(k), L(d) - cap), the last one in part. With the limit it is
-    the Lagrangian dual, the largest known value over prices lambda of an entry and mu(d) of work on node d of
+    The larger of `quick_bound` and of the Lagrangian dual, the largest known value over prices lambda of an entry and
+    mu(d) of work on node d of
 
         sum over k of min over d of (S(k) [d != current(k)] + lambda [d != home(k)] + mu(d) c(k))
             - lambda * most_entries - cap * (sum over d of mu(d)).
 
-    O(K + k log K) for the k keys that leave, and some twenty times that where the table's limit matters.
+    Some twenty times as much work as `quick_bound` where the table's limit matters.
     """
-    loads = problem.loads
-    parts = cheapest_parts(loads.current, loads.work, loads.size, problem.node_loads, problem.limit)
-    return max(parts, find_prices(problem).bound) if is_table_short(problem) else parts
+    quick = quick_bound(problem)
+    return max(quick, search_prices(problem).bound) if is_table_short(problem) else quick
 
 
 class Core(NamedTuple):
@@ -75,20 +82,6 @@ def find_core(problem: KeyProblem) -> Core:
 def is_table_short(problem: KeyProblem) -> bool:
     """Whether the table's limit can make plans dearer: not if all keys could have an entry."""
     return problem.most_entries < problem.loads.keys
-
-
-_last: tuple[ReferenceType[KeyProblem], Prices] | None = None
-
-
-def find_prices(problem: KeyProblem) -> Prices:
-    """`search_prices`, remembered for the last problem: a plan needs its prices, and then its bound."""
-    global _last
-    remembered = _last
-    if remembered is not None and remembered[0]() is problem:
-        return remembered[1]
-    found = search_prices(problem)
-    _last = ref(problem), found
-    return found
 
 
 def search_prices(problem: KeyProblem) -> Prices:

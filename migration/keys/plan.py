@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from migration.errors import KeysInfeasible, TooManyEntries
-from migration.keys.bound import lower_bound
+from migration.keys.bound import quick_bound
 from migration.keys.key_plan import KeyPlan
 from migration.keys.loads import KeyLoads
 from migration.keys.problem import DEFAULT_MOST_ENTRIES, DEFAULT_THETA, KeyProblem, KeyProposal, NotPlaced
@@ -50,7 +50,7 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
-    bounded = problem  # the bound is for plans that keep to the same limits
+    bound = max(quick_bound(problem), proposal.bound)
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
         if not relax:
@@ -58,12 +58,12 @@ def plan_keys(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
-        bounded = problem.with_most_entries(fewest)
+        bound = quick_bound(problem)  # what the strategy found holds for plans with the smaller table
     return KeyPlan.of(
         problem,
         proposal.destination,
         strategy=strategy,
-        lower_bound=lower_bound(bounded),
+        lower_bound=bound,
         theta=float(theta),
         most_entries=problem.most_entries,
         relaxed=bool(reasons),

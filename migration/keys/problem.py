@@ -109,10 +109,14 @@ class KeyProblem:
 
 
 class KeyProposal(NamedTuple):
-    """What a strategy answers: the index of the node of every key, and why."""
+    """What a strategy answers: the index of the node of every key, and why.
+
+    `bound` is what every plan for the same problem has to move, as far as the strategy found out.
+    """
 
     destination: Nodes
     reason: str
+    bound: float = 0.0
 
 
 def is_amount(value: object) -> bool:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from migration.keys.bound import quick_bound
 from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
+from migration.keys.reference.mixed import mixed
 from migration.keys.reference.one_shot import llfd, min_table
 from migration.keys.reference.prices import Columns, find_core, find_prices, price_nodes, price_to_be_elsewhere
+from migration.keys.strategies.knap import NEAR
 
 
 def knap(problem: KeyProblem) -> KeyProposal:
@@ -33,26 +36,28 @@ def knap(problem: KeyProblem) -> KeyProposal:
         plans.append(plan)
         return everything.count_entries(plan) <= problem.most_entries
 
-    if not fits(0.0, [0.0] * everything.node_count, list(range(problem.loads.keys)), everything):
-        dual = find_prices(problem)
-        start = dual.entry or max(everything.total_size / problem.loads.keys, 1e-300)
-        if rows:
-            _search_price(start, lambda price: fits(price, price_nodes(core, price, dual.nodes), rows, core))
-    if not any(everything.count_entries(plan) <= problem.most_entries for plan in plans):
-        plans += _fall_back(problem)
-    if not plans:
-        raise NotPlaced(unplaced)
-
     def rank(plan: list[int]) -> tuple[int, float]:
         moved = np.array(plan) != problem.loads.current
         return max(everything.count_entries(plan) - problem.most_entries, 0), float(problem.loads.size[moved].sum())
 
-    return KeyProposal(np.array(min(plans, key=rank), np.int32), "")
+    bound = quick_bound(problem)
+    if not fits(0.0, [0.0] * everything.node_count, list(range(problem.loads.keys)), everything):
+        dual = find_prices(problem)
+        bound = max(bound, dual.bound)
+        start = dual.entry or max(everything.total_size / problem.loads.keys, 1e-300)
+        if rows:
+            _search_price(start, lambda price: fits(price, price_nodes(core, price, dual.nodes), rows, core))
+    plans += _ask_others(problem, *min(map(rank, plans), default=(1, 0.0)), bound)
+    if not plans:
+        raise NotPlaced(unplaced)
+    return KeyProposal(np.array(min(plans, key=rank), np.int32), "", bound)
 
 
-def _fall_back(problem: KeyProblem) -> list[list[int]]:
+def _ask_others(problem: KeyProblem, excess: int, cost: float, bound: float) -> list[list[int]]:
+    """The plans of other strategies, if the best one so far does not fit or is far above the bound."""
+    others = [mixed] if excess or cost > NEAR * bound else []
     plans = []
-    for strategy in (llfd, min_table):
+    for strategy in [*others, llfd, min_table] if excess else others:
         with suppress(NotPlaced):
             plans.append(strategy(problem).destination.tolist())
     return plans

@@ -21,10 +21,9 @@ def at_most(value: float, other: float) -> bool:
     return value <= other * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize("thousand", range(2))
-def test_no_plan_at_all_is_cheaper_than_the_bound(thousand: int) -> None:
+def test_no_plan_at_all_is_cheaper_than_the_bound() -> None:
     solvable = 0
-    for seed in range(1_000 * thousand, 1_000 * (thousand + 1)):
+    for seed in range(1_000):
         problem = random_problem(np.random.default_rng(seed), most_keys=6, most_nodes=3)
         optimum = cheapest_cost(problem)
         if optimum is not None:

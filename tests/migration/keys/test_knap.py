@@ -116,6 +116,7 @@ def test_on_the_papers_workload_it_is_near_the_bound_and_never_dearer_than_mixed
                 to_bound.append(spent / bound)
                 theirs = mixed(problem).destination
                 if entries(problem, theirs) <= most_entries:
+                    assert spent <= max(cost(problem, theirs), 1.1 * bound)
                     to_mixed.append(spent / cost(problem, theirs))
             drifting.current = destination
     assert np.median(to_bound) <= 1.15
