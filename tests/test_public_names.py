@@ -5,6 +5,10 @@ from importlib import import_module
 import pytest
 
 PUBLIC_NAMES = {
+    "elastic.experiments": ["Experiment", "ExperimentResult", "run_experiments"],
+    "elastic.experiments.paper003": [
+        *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
+    ],
     "elastic.operators": [
         *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
         *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "stateless", "to_schema"),
@@ -25,10 +29,6 @@ PUBLIC_NAMES = {
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
         *("InvalidProjection", "InvalidRecipe", "InvalidTable", "MdpError", "MissingPackage", "NothingBalanced"),
         *("SingleState", "TransitionMatrix", "UnknownPartition", "ValueTable", "learn", "project"),
-    ],
-    "mdp.experiments": [
-        *("EXPERIMENTS", "ExperimentResult", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
-        "run_experiments",
     ],
     "mdp.learning": [
         *("HourlyMatrices", "Log", "NodeCounts", "Recipe", "Scaling", "count_nodes", "draw_matrix", "format_matrix"),

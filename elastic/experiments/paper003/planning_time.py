@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from elastic.experiments.paper003.contests import SSM
+from elastic.experiments.paper003.lab import Lab
+from elastic.experiments.results import Rows, format_number, format_table
+from elastic.experiments.timing import time_calls
 from mdp.approximate import Foresight
-from mdp.experiments.contests import SSM
-from mdp.experiments.lab import Lab
-from mdp.experiments.results import Rows, format_number, format_table
-from mdp.experiments.timing import time_calls
 from mdp.process import DecisionProcess
 from mdp.simulate import rightmost_partition, walk
 from migration import Assignment, plan

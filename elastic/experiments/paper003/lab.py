@@ -4,43 +4,24 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from elastic.experiments.paper003.contests import EXACT, SSM, TWO_STEPS, Contender, Contest, follow_policy
+from elastic.experiments.paper003.matrices import MonthSplit, learn_from_all, split_months
+from elastic.experiments.paper003.scale import FULL, ExperimentScale
+from elastic.experiments.paper003.workloads import WORKLOADS
+from elastic.experiments.progress import ExperimentProgress, SilentProgress
 from mdp.approximate import Foresight, Lookahead, train
 from mdp.exact import project_exactly
 from mdp.exact.values import ExactValues
-from mdp.experiments.contests import EXACT, SSM, TWO_STEPS, Contender, Contest, follow_policy
-from mdp.experiments.matrices import MonthSplit, learn_from_all, split_months
-from mdp.experiments.scale import FULL, ExperimentScale
-from mdp.experiments.workloads import WORKLOADS
 from mdp.learning import Log
 from mdp.matrix import TransitionMatrix
 from mdp.process import DecisionProcess
 from mdp.progress import SweepProgress, TrainingProgress
 from mdp.simulate import Policy, draw_node_counts
 from migration import Workload
-
-
-class ExperimentProgress(Protocol):
-    """Displays the progress of experiments."""
-
-    def step(self, text: str) -> None:
-        """A new step begins."""
-        ...
-
-    def status(self, text: str) -> None:
-        """The status of the current step; replaces the one before."""
-        ...
-
-
-class SilentProgress:
-    """Displays nothing."""
-
-    def step(self, text: str) -> None: ...
-
-    def status(self, text: str) -> None: ...
 
 
 class ExactPolicy(NamedTuple):

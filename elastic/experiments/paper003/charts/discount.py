@@ -2,19 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from mdp.experiments.charts.style import (
-    BARS,
-    COLOURS,
-    NAMES,
-    add_legend,
-    add_title,
-    draw_points,
-    label_axes,
-    legend_entry,
-    make_panels,
-)
-from mdp.experiments.contests import EXACT
-from mdp.experiments.results import Rows
+from elastic.experiments.paper003.charts.palette import COLOURS, NAMES
+from elastic.experiments.paper003.contests import EXACT
+from elastic.experiments.results import Rows
+from elastic.experiments.style import BARS, add_legend, add_title, draw_points, label_axes, legend_entry, make_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

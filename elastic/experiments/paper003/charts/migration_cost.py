@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mdp.experiments.charts.style import (
+from elastic.experiments.paper003.charts.palette import COLOURS, NAMES
+from elastic.experiments.paper003.contests import EVEN, EXACT, RING, SSM
+from elastic.experiments.paper003.migration_cost import MTM
+from elastic.experiments.results import Rows, group_by
+from elastic.experiments.style import (
     BARS,
-    COLOURS,
     INK,
-    NAMES,
     add_legend,
     add_title,
     draw_points,
@@ -16,9 +18,6 @@ from mdp.experiments.charts.style import (
     legend_entry,
     make_panels,
 )
-from mdp.experiments.contests import EVEN, EXACT, RING, SSM
-from mdp.experiments.migration_cost import MTM
-from mdp.experiments.results import Rows, group_by
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,18 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mdp.experiments.charts.style import (
-    BARS,
-    COLOURS,
-    PALE,
-    add_legend,
-    add_title,
-    draw_band,
-    draw_points,
-    label_axes,
-    make_panels,
-)
-from mdp.experiments.results import Rows
+from elastic.experiments.paper003.charts.palette import COLOURS
+from elastic.experiments.results import Rows
+from elastic.experiments.style import BARS, PALE, add_legend, add_title, draw_band, draw_points, label_axes, make_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

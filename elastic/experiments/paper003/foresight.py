@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mdp import quality
-from mdp.experiments.contests import (
+from elastic.experiments.paper003.contests import (
     EXACT,
     ONE_STEP,
     TWO_STEPS,
@@ -14,10 +13,11 @@ from mdp.experiments.contests import (
     captured_share,
     follow_policy,
 )
-from mdp.experiments.lab import Lab, total_partitions
-from mdp.experiments.matrices import random_walk
-from mdp.experiments.results import Rows, format_number, format_table, group_by
-from mdp.experiments.workloads import WORKLOADS
+from elastic.experiments.paper003.lab import Lab, total_partitions
+from elastic.experiments.paper003.matrices import random_walk
+from elastic.experiments.paper003.workloads import WORKLOADS
+from elastic.experiments.results import Rows, format_number, format_table, group_by
+from mdp import quality
 from mdp.process import DecisionProcess
 
 TWEETS = "tweets"

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from mdp.experiments.contests import SSM, Contest, baselines, follow_policy
-from mdp.experiments.lab import Lab, total_partitions
-from mdp.experiments.results import Rows, format_number, format_table
+from elastic.experiments.paper003.contests import SSM, Contest, baselines, follow_policy
+from elastic.experiments.paper003.lab import Lab, total_partitions
+from elastic.experiments.results import Rows, format_number, format_table
 from mdp.process import DecisionProcess
 
 MTM = "mtm-aware"

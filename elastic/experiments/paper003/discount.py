@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from mdp.experiments.contests import SSM, follow_policy
-from mdp.experiments.lab import Lab, total_partitions
-from mdp.experiments.migration_cost import MTM
-from mdp.experiments.results import Rows, format_number, format_table
+from elastic.experiments.paper003.contests import SSM, follow_policy
+from elastic.experiments.paper003.lab import Lab, total_partitions
+from elastic.experiments.paper003.migration_cost import MTM
+from elastic.experiments.results import Rows, format_number, format_table
 
 
 class DiscountRow(NamedTuple):

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elastic.experiments.paper003.matrices import generate_logs, learn_from_all, random_walk, read_logs, split_months
+from elastic.experiments.paper003.workloads import WORKLOADS
 from mdp.errors import InvalidLog
-from mdp.experiments.matrices import generate_logs, learn_from_all, random_walk, read_logs, split_months
-from mdp.experiments.workloads import WORKLOADS
 from mdp.learning import count_nodes, generate_tweet_volume
 from mdp.learning.recipe import Recipe
 from tests.mdp.instances import write_csv

@@ -4,22 +4,22 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from mdp.experiments.lab import Lab
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_Lab = TypeVar("_Lab")  # what the experiments of a paper share
 
 Rows = Sequence[Any]  # named tuples of one kind, with at least one; their fields are the columns
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """How an experiment is measured, and how its rows become a table and a chart."""
+class Experiment(Generic[_Lab]):
+    """How an experiment is measured in a lab, and how its rows become a table and a chart."""
 
     title: str
-    measure: Callable[[Lab], Rows]
+    measure: Callable[[_Lab], Rows]
     format_rows: Callable[[Rows], str]
     draw: Callable[[Rows], "Figure"]
 

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from elastic.experiments.paper003.contests import EXACT, TWO_STEPS, captured_share, follow_policy
+from elastic.experiments.paper003.lab import Lab, total_partitions
+from elastic.experiments.results import Rows, format_number, format_table
 from mdp import quality
-from mdp.experiments.contests import EXACT, TWO_STEPS, captured_share, follow_policy
-from mdp.experiments.lab import Lab, total_partitions
-from mdp.experiments.results import Rows, format_number, format_table
 from mdp.process import DecisionProcess
 
 APPROXIMATE = "approximate"

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mdp.approximate import Foresight
-from mdp.experiments import ExperimentScale, Lab
-from mdp.experiments.contests import (
+from elastic.experiments.paper003 import ExperimentScale, Lab
+from elastic.experiments.paper003.contests import (
     EVEN,
     EXACT,
     RING,
@@ -19,8 +18,9 @@ from mdp.experiments.contests import (
     captured_share,
     follow_policy,
 )
-from mdp.experiments.matrices import random_walk
-from mdp.experiments.workloads import log_normal
+from elastic.experiments.paper003.matrices import random_walk
+from elastic.experiments.paper003.workloads import log_normal
+from mdp.approximate import Foresight
 from mdp.process import DecisionProcess
 from mdp.simulate import Comparison, simulate, walk
 from migration import Assignment, plan

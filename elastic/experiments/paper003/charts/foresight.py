@@ -2,20 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mdp.experiments.charts.style import (
-    BARS,
-    COLOURS,
-    NAMES,
-    PALE,
-    add_legend,
-    add_title,
-    label_axes,
-    legend_entry,
-    make_panels,
-)
-from mdp.experiments.contests import EVEN, EXACT, ONE_STEP, RING, SSM, TWO_STEPS
-from mdp.experiments.foresight import cases_of
-from mdp.experiments.results import Rows, group_by
+from elastic.experiments.paper003.charts.palette import COLOURS, NAMES
+from elastic.experiments.paper003.contests import EVEN, EXACT, ONE_STEP, RING, SSM, TWO_STEPS
+from elastic.experiments.paper003.foresight import cases_of
+from elastic.experiments.results import Rows, group_by
+from elastic.experiments.style import BARS, PALE, add_legend, add_title, label_axes, legend_entry, make_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

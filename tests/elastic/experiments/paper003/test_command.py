@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from elastic.cli.bench import command
-from mdp.experiments import EXPERIMENTS
+from elastic.experiments.paper003 import EXPERIMENTS
 from mdp.learning import generate_tweet_volume
 from tests.mdp.instances import write_csv
 

@@ -2,20 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mdp.experiments.charts.style import (
-    BARS,
-    COLOURS,
-    INK,
-    PALE,
-    add_legend,
-    add_title,
-    draw_points,
-    label_axes,
-    make_panels,
-)
-from mdp.experiments.contests import EXACT
-from mdp.experiments.projection_time import APPROXIMATE
-from mdp.experiments.results import Rows, group_by
+from elastic.experiments.paper003.charts.palette import COLOURS
+from elastic.experiments.paper003.contests import EXACT
+from elastic.experiments.paper003.projection_time import APPROXIMATE
+from elastic.experiments.results import Rows, group_by
+from elastic.experiments.style import BARS, INK, PALE, add_legend, add_title, draw_points, label_axes, make_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

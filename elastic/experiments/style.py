@@ -1,4 +1,4 @@
-"""The common style of charts: colours by policy, plain axes, a title and a caption."""
+"""The common style of charts: plain axes, a title and a caption."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,26 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, PALE, GRID = "#1c2733", "#6b7885", "#e4e9ee"
-COLOURS = {
-    "even": "#98a3ad",
-    "consistent-hash": "#c9962f",
-    "ssm": "#2f74b5",
-    "mtm-aware": "#b5343c",
-    "one step": "#e39a7b",
-    "two steps": "#c9503f",
-    "approximate": "#c9503f",
-    "exact": "#7c1d3a",
-}
-NAMES = {
-    "even": "even split",
-    "consistent-hash": "consistent hashing",
-    "ssm": "single step (SSM)",
-    "mtm-aware": "MTM-aware",
-    "one step": "one step of foresight",
-    "two steps": "two steps of foresight",
-    "approximate": "approximate",
-    "exact": "exact values",
-}
 BARS = 2  # standard errors that an error bar reaches to either side
 _DPI = 150
 
