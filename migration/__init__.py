@@ -16,7 +16,9 @@ from migration.errors import (
     InvalidPlan,
     InvalidSchedule,
     InvalidWorkload,
+    KeysInfeasible,
     MigrationError,
+    TooManyEntries,
     TooManyPartitions,
     UnknownNode,
     UnknownOption,
@@ -38,6 +40,7 @@ from migration.model import (
 
 if TYPE_CHECKING:
     from migration.kernels import KernelInfo, kernel_info
+    from migration.keys import KeyLoads, KeyPlan, plan_keys
     from migration.planning import (
         STRATEGIES,
         AdditiveTerms,
@@ -60,6 +63,9 @@ __all__ = [
     "InvalidSchedule",
     "InvalidWorkload",
     "KernelInfo",
+    "KeyLoads",
+    "KeyPlan",
+    "KeysInfeasible",
     "MigrationError",
     "Move",
     "NodeLoad",
@@ -67,6 +73,7 @@ __all__ = [
     "Plan",
     "ScatteredAssignment",
     "SearchGuide",
+    "TooManyEntries",
     "TooManyPartitions",
     "UnknownNode",
     "UnknownOption",
@@ -79,11 +86,13 @@ __all__ = [
     "kernel_info",
     "ownership_from_dict",
     "plan",
+    "plan_keys",
     "plan_sequence",
 ]
 
 _LAZY = {
     **dict.fromkeys(("KernelInfo", "kernel_info"), "migration.kernels"),
+    **dict.fromkeys(("KeyLoads", "KeyPlan", "plan_keys"), "migration.keys"),
     **dict.fromkeys(
         ("STRATEGIES", "AdditiveTerms", "AdditiveValue", "SearchGuide", "ValueFunction", "plan", "plan_sequence"),
         "migration.planning",

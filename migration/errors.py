@@ -11,6 +11,8 @@ MigrationError
 │   ├── UnknownOption                     an option its strategy does not take
 │   └── ValueDoesNotFit                   a value function for other tasks, nodes or balance
 ├── Infeasible                            no balanced assignment exists
+├── KeysInfeasible                        a strategy cannot place all keys under the cap
+├── TooManyEntries                        a strategy needs more routing-table entries than allowed
 └── TooManyPartitions                     the exact answer has too many partitions to enumerate
 """
 
@@ -126,6 +128,65 @@ class Infeasible(MigrationError):
             f"cannot balance {tasks} tasks onto {nodes} nodes with tau={tau:g}: {cause}. "
             f"Raise tau to {_round_up(smallest_tau)}, use at most {most_nodes} nodes, "
             "or pass relax=True to accept the smallest feasible cap."
+        )
+
+
+class KeysInfeasible(MigrationError):
+    """A strategy cannot place every key on a node without exceeding the cap; nothing is forced.
+
+    `heaviest_hash` is the key that exceeds the cap on its own when there is one, else None. The same strategy succeeds
+    with `smallest_theta`.
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: str,
+        keys: int,
+        nodes: int,
+        theta: float,
+        cap: float,
+        heaviest_hash: int | None,
+        heaviest_work: float,
+        smallest_theta: float,
+    ) -> None:
+        self.strategy = strategy
+        self.keys = keys
+        self.nodes = nodes
+        self.theta = theta
+        self.cap = cap
+        self.heaviest_hash = heaviest_hash
+        self.heaviest_work = heaviest_work
+        self.smallest_theta = smallest_theta
+        cause = (
+            f"the key with hash {heaviest_hash} alone carries {heaviest_work:g}, above the cap {cap:g}"
+            if heaviest_hash is not None
+            else f"strategy {strategy!r} finds no node for some key under the cap {cap:g}"
+        )
+        advice = "or pass relax=True to accept it."
+        if heaviest_hash is not None:
+            advice = "pass relax=True to accept it, or split that key."
+        super().__init__(
+            f"cannot balance {keys:,} keys onto {nodes} nodes with theta={theta:g}: {cause}. "
+            f"Raise theta to {_round_up(smallest_theta)}, {advice}"
+        )
+
+
+class TooManyEntries(MigrationError):
+    """A strategy needs more entries in the routing table than the caller allows.
+
+    `fewest_entries` is the smallest table that the strategy found at this theta.
+    """
+
+    def __init__(self, *, strategy: str, theta: float, fewest_entries: int, most_entries: int) -> None:
+        self.strategy = strategy
+        self.theta = theta
+        self.fewest_entries = fewest_entries
+        self.most_entries = most_entries
+        super().__init__(
+            f"strategy {strategy!r} needs {fewest_entries:,} routing-table entries at theta={theta:g}, above the limit "
+            f"{most_entries:,}. Raise most_entries to {fewest_entries}, raise theta, "
+            "or pass relax=True to accept that many."
         )
 
 

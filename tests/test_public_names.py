@@ -37,10 +37,15 @@ PUBLIC_NAMES = {
     ],
     "migration": [
         *("AdditiveTerms", "AdditiveValue", "Assignment", "Infeasible", "InvalidAssignment", "InvalidInput"),
-        *("InvalidPlan", "InvalidSchedule", "InvalidWorkload", "KernelInfo", "MigrationError", "Move", "NodeLoad"),
-        *("Ownership", "Plan", "STRATEGIES", "ScatteredAssignment", "SearchGuide", "TooManyPartitions", "UnknownNode"),
-        *("UnknownOption", "UnknownStrategy", "ValueDoesNotFit", "ValueFunction", "Workload", "apply_moves"),
-        *("compute_moves", "kernel_info", "ownership_from_dict", "plan", "plan_sequence"),
+        *("InvalidPlan", "InvalidSchedule", "InvalidWorkload", "KernelInfo", "KeyLoads", "KeyPlan", "KeysInfeasible"),
+        *("MigrationError", "Move", "NodeLoad", "Ownership", "Plan", "STRATEGIES", "ScatteredAssignment"),
+        *("SearchGuide", "TooManyEntries", "TooManyPartitions", "UnknownNode", "UnknownOption", "UnknownStrategy"),
+        *("ValueDoesNotFit", "ValueFunction", "Workload", "apply_moves", "compute_moves", "kernel_info"),
+        *("ownership_from_dict", "plan", "plan_keys", "plan_sequence"),
+    ],
+    "migration.keys": [
+        *("DEFAULT_MOST_ENTRIES", "DEFAULT_THETA", "KEY_STRATEGIES", "KeyEntries", "KeyEntry", "KeyLoads", "KeyMove"),
+        *("KeyMoves", "KeyPlan", "plan_keys"),
     ],
     "migration.schedule": [
         *("SCHEDULES", "Transfer", "TransferPhase", "schedule_by_count", "schedule_by_size"),

@@ -21,16 +21,16 @@ def _summary(plan: "Plan") -> list[str]:
     heaviest = plan.heaviest
     share = 100 * heaviest.work / plan.cap if plan.cap else 0.0
     nodes = f"{len(plan.current.nodes)} -> {len(plan.target.nodes)} nodes"
-    moved = f"{_amount(plan.cost)} of {_amount(plan.total_state)} state ({100 * plan.cost_share:.1f} %)"
+    moved = f"{format_amount(plan.cost)} of {format_amount(plan.total_state)} state ({100 * plan.cost_share:.1f} %)"
     verdict = "" if plan.balanced else "  ABOVE THE CAP"
-    load = f"work {_amount(heaviest.work)}, {share:.0f} % of the cap {_amount(plan.cap)}"
+    load = f"work {format_amount(heaviest.work)}, {share:.0f} % of the cap {format_amount(plan.cap)}"
     lines = [
         f"{plan.strategy}: {nodes}, {plan.current.tasks} tasks, tau {plan.tau:g}",
         f"moves {len(plan.moves)} tasks, {moved}",
         f"heaviest {heaviest.node}: {load}{verdict}",
     ]
     if plan.future_cost is not None:
-        lines.append(f"foresees {_amount(plan.future_cost)} of discounted state moves afterwards")
+        lines.append(f"foresees {format_amount(plan.future_cost)} of discounted state moves afterwards")
     lines.extend(text for text in (plan.reason, plan.note) if text)
     return lines
 
@@ -64,31 +64,37 @@ def _table(plan: "Plan") -> list[str]:
     name_width = max(len("node"), *(len(node) for node in everyone))
     rows = [f"  {'node':<{name_width}}  {'tasks':>13}  {'work of cap':<{_BAR_WIDTH + 6}}  {'gives':>10}  {'takes':>10}"]
     for index, node in enumerate(everyone):
-        work = _bar(loads[node], plan.cap) if node in loads else "leaves"
+        work = bar(loads[node], plan.cap) if node in loads else "leaves"
         rows.append(
             f"{_GLYPHS[index % len(_GLYPHS)]} {node:<{name_width}}  {held[0][node]:>5} -> {held[1][node]:<4}  "
             f"{work:<{_BAR_WIDTH + 6}}  {gives.get(node, ''):>10}  {takes.get(node, ''):>10}".rstrip()
         )
-    if len(rows) > _MOST_ROWS:
-        half = _MOST_ROWS // 2
-        rows = [*rows[:half], f"  ... {len(rows) - 2 * half} more nodes ...", *rows[-half:]]
-    return rows
+    return shorten_rows(rows)
+
+
+def shorten_rows(rows: list[str]) -> list[str]:
+    """Leave out the middle of a table with a row per node if it is long."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    half = _MOST_ROWS // 2
+    return [*rows[:half], f"  ... {len(rows) - 2 * half} more nodes ...", *rows[-half:]]
 
 
 def _totals(sizes: Iterable[tuple[str, float]]) -> dict[str, str]:
     totals: dict[str, float] = defaultdict(float)
     for node, size in sizes:
         totals[node] += size
-    return {node: _amount(total) for node, total in totals.items()}
+    return {node: format_amount(total) for node, total in totals.items()}
 
 
-def _bar(load: float, cap: float) -> str:
+def bar(load: float, cap: float) -> str:
+    """A bar that is full at the cap, and the load in percent of the cap."""
     share = load / cap if cap else 0.0
     full = min(round(share * _BAR_WIDTH), _BAR_WIDTH)
     return "█" * full + "·" * (_BAR_WIDTH - full) + f" {100 * share:>3.0f} %"
 
 
-def _amount(size: float) -> str:
+def format_amount(size: float) -> str:
     """Three digits and a decimal prefix: 17.7M."""
     for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(size) >= factor:

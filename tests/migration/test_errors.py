@@ -26,6 +26,17 @@ EXAMPLES = [
         smallest_tau=0.09,
         most_nodes=11,
     ),
+    errors.KeysInfeasible(
+        strategy="knap",
+        keys=100,
+        nodes=15,
+        theta=0.08,
+        cap=7.2,
+        heaviest_hash=-17,
+        heaviest_work=9.1,
+        smallest_theta=0.365,
+    ),
+    errors.TooManyEntries(strategy="min-mig", theta=0.08, fewest_entries=3_100, most_entries=3_000),
     errors.TooManyPartitions(counts=[10, 10**20], limit=5, what="this", advice="Use the beam."),
 ]
 

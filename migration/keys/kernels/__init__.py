@@ -1,0 +1,1 @@
+"""The inner loops of key planning, compiled where numba is installed."""

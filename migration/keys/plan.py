@@ -1,0 +1,120 @@
+"""`plan_keys`: move single keys between nodes until none exceeds the cap, with the strategy of the caller's choice."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from migration.errors import KeysInfeasible, TooManyEntries
+from migration.keys.bound import lower_bound
+from migration.keys.key_plan import KeyPlan
+from migration.keys.loads import KeyLoads
+from migration.keys.problem import DEFAULT_MOST_ENTRIES, DEFAULT_THETA, KeyProblem, KeyProposal, NotPlaced
+from migration.keys.strategies import KEY_STRATEGIES
+from migration.registry import find_variant
+
+Propose = Callable[[KeyProblem], KeyProposal]
+
+# Success is not monotone in theta, so the smallest one is found by bisection, up to this share of the mean load.
+_THETA_RESOLUTION = 1e-5
+
+
+def plan_keys(
+    loads: KeyLoads,
+    nodes: int | Iterable[str],
+    theta: float = DEFAULT_THETA,
+    strategy: str = "knap",
+    most_entries: int = DEFAULT_MOST_ENTRIES,
+    relax: bool = False,
+    **options: Any,
+) -> KeyPlan:
+    """Find a node for every key such that no node carries more than `(1 + theta) * W / N`.
+
+    `nodes` is a count (names are then node-1, node-2, ...) or the names that the indices in `loads` stand for. The
+    routing table that results has at most `most_entries` entries. If the strategy cannot satisfy theta or
+    `most_entries`, the call raises `KeysInfeasible` or `TooManyEntries` with the number that works; with `relax` it
+    uses that number and states it in the plan. `options` go to the strategy: `beta` for "min-mig", "mixed" and
+    "mixed-bf".
+    """
+    chosen = find_variant("key strategy", KEY_STRATEGIES, strategy, options)
+    problem = KeyProblem.of(loads, nodes, theta, most_entries)
+
+    def propose(problem: KeyProblem) -> KeyProposal:
+        return chosen(problem, **options)
+
+    reasons = []
+    proposal = _attempt(propose, problem)
+    if proposal is None:
+        smallest, proposal = _smallest_theta(propose, problem)
+        if not relax:
+            raise _infeasible(strategy, problem, smallest)
+        reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
+        problem = problem.with_theta(smallest)
+    entries = int(np.count_nonzero(proposal.destination != loads.home))
+    if entries > problem.most_entries:
+        if not relax:
+            raise TooManyEntries(
+                strategy=strategy, theta=problem.theta, fewest_entries=entries, most_entries=problem.most_entries
+            )
+        reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {entries:,}")
+    return KeyPlan.of(
+        problem,
+        proposal.destination,
+        strategy=strategy,
+        lower_bound=lower_bound(problem),
+        theta=float(theta),
+        most_entries=problem.most_entries,
+        relaxed=bool(reasons),
+        reason="; ".join([proposal.reason, *reasons]),
+    )
+
+
+def _attempt(propose: Propose, problem: KeyProblem) -> KeyProposal | None:
+    """The strategy's proposal, or None if it has none under the cap."""
+    try:
+        return propose(problem)
+    except NotPlaced:
+        return None
+
+
+def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyProposal]:
+    """The smallest theta that the strategy succeeds with, and its proposal.
+
+    No strategy succeeds below `least_theta`; if this one does not succeed there either, double the distance until it
+    does, then bisect. A proposal is often more balanced than it has to be, so the theta that it reaches is tried too.
+    """
+    failed = max(problem.theta, problem.least_theta)
+    if failed > problem.theta:
+        proposal = _attempt(propose, problem.with_theta(failed))
+        if proposal is not None:
+            return failed, proposal
+    step = _THETA_RESOLUTION
+    while (proposal := _attempt(propose, problem.with_theta(failed + step))) is None:
+        failed, step = failed + step, 2 * step
+    works = failed + step
+    while True:
+        reached = float(problem.loads_of(proposal.destination).max()) / problem.mean - 1
+        for theta in (reached, (failed + works) / 2):
+            if failed < theta < works:
+                better = _attempt(propose, problem.with_theta(theta))
+                if better is None:
+                    failed = max(failed, theta) if theta != reached else failed
+                else:
+                    works, proposal = theta, better
+        if works - failed <= _THETA_RESOLUTION:
+            return works, proposal
+
+
+def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:
+    row = int(np.argmax(problem.loads.work))
+    heaviest = float(problem.loads.work[row])
+    return KeysInfeasible(
+        strategy=strategy,
+        keys=problem.loads.keys,
+        nodes=problem.node_count,
+        theta=problem.theta,
+        cap=problem.cap,
+        heaviest_hash=int(problem.loads.hashes[row]) if heaviest > problem.limit else None,
+        heaviest_work=heaviest,
+        smallest_theta=smallest_theta,
+    )
