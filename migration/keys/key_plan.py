@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from migration.errors import InvalidInput, InvalidPlan
+from migration.keys.kernels.columns import find_differences
 from migration.keys.loads import Floats, Hashes, Nodes
 from migration.keys.problem import KeyProblem
 from migration.keys.rendering import render_key_plan
@@ -116,8 +117,8 @@ class KeyPlan:
     def of(cls, problem: KeyProblem, destination: Nodes, **decision: Any) -> Self:
         """Make the plan that puts the key in row i on node `destination[i]`, with the same arithmetic for all."""
         loads = problem.loads
-        moved = np.flatnonzero(destination != loads.current)
-        away = np.flatnonzero(destination != loads.home)
+        moved = find_differences(destination, loads.current)
+        away = find_differences(destination, loads.home)
         sizes = loads.size[moved]
         return cls(
             nodes=problem.nodes,

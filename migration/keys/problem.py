@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from migration.errors import InvalidInput, UnknownNode
+from migration.keys.kernels.columns import sum_loads
 from migration.keys.loads import Floats, KeyLoads, Nodes
 from migration.model.plan import RELATIVE_EPSILON
 
@@ -91,7 +92,7 @@ class KeyProblem:
 
     def loads_of(self, destination: Nodes) -> Floats:
         """The work of every node if the key in row i is at `destination[i]`."""
-        return np.bincount(destination, weights=self.loads.work, minlength=self.node_count)
+        return sum_loads(destination, self.loads.work, self.node_count)
 
     @property
     def is_balanced(self) -> bool:

@@ -9,9 +9,21 @@ from collections.abc import Callable, Mapping
 
 from migration.keys.problem import KeyProposal
 from migration.keys.strategies.knap import knap
+from migration.keys.strategies.llfd import llfd
+from migration.keys.strategies.min_mig import min_mig
+from migration.keys.strategies.min_table import min_table
+from migration.keys.strategies.mixed import mixed
+from migration.keys.strategies.mixed_bf import mixed_bf
+from migration.keys.strategies.simple import simple
 
 KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
     "knap": knap,
+    "mixed": mixed,
+    "mixed-bf": mixed_bf,
+    "min-mig": min_mig,
+    "min-table": min_table,
+    "llfd": llfd,
+    "simple": simple,
 }
 
 __all__ = ["KEY_STRATEGIES"]

@@ -1,0 +1,24 @@
+"""MinMig (paper 000, algorithm 3): little state moves, whatever the size of the routing table."""
+
+from numbers import Real
+
+import numpy as np
+
+from migration.errors import InvalidInput
+from migration.keys.problem import KeyProblem, KeyProposal
+from migration.keys.strategies.llfd import rebalance_from
+
+DEFAULT_BETA = 1.5  # the paper's default: work counts more than state, which keeps the table smaller
+
+
+def min_mig(problem: KeyProblem, beta: float = DEFAULT_BETA) -> KeyProposal:
+    """Take keys from overloaded nodes by the largest gamma(k) = c(k)^beta / S(k) and place them with LLFD."""
+    destination = rebalance_from(problem, problem.loads.current, check_beta(beta))
+    return KeyProposal(destination, f"keys of overloaded nodes by work^{beta:g} per state, to the least loaded")
+
+
+def check_beta(beta: float) -> float:
+    """Return beta as a float; raise for NaN, infinity and negative values."""
+    if isinstance(beta, bool | np.bool_) or not isinstance(beta, Real) or not 0 <= float(beta) < float("inf"):
+        raise InvalidInput(f"beta is {beta!r}. Give the exponent of work in work^beta / state, a number >= 0.")
+    return float(beta)
