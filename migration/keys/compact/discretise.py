@@ -1,4 +1,4 @@
-"""Half-linear half-exponential discretisation (HLHE, paper 000, section IV-B): few distinct values, nearly equal sums."""
+"""Half-linear half-exponential discretisation (HLHE, paper 000, section IV-B): few values, nearly equal sums."""
 
 import math
 from collections.abc import Iterable

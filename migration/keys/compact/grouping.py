@@ -37,9 +37,7 @@ def group_keys(
     work = loads.work if r is None else discretise(loads.work, r, work_unit, loads.current)
     size = loads.size if r is None else discretise(loads.size, r, size_unit, loads.current)
     first, record_of, count = _count_kinds(loads, work, size)
-    records = KeyRecords(
-        loads.current[first], loads.current[first], loads.home[first], work[first], size[first], count
-    )
+    records = KeyRecords(loads.current[first], loads.current[first], loads.home[first], work[first], size[first], count)
     return GroupedKeys(loads, records, record_of.astype(np.int32))
 
 

@@ -36,7 +36,10 @@ class _Groups:
         beta: float | None,
     ) -> None:
         self.work, self.node, self.remaining, self.limit = work, node, count, limit
-        self.rank = [work[group] if beta is None else _priority(work[group], size[group], beta) for group in range(len(work))]
+        self.rank = [
+            one_work if beta is None else _priority(one_work, one_size, beta)
+            for one_work, one_size in zip(work, size, strict=True)
+        ]
         self.loads = [
             sum(work[group] * count[group] for group in range(len(work)) if node[group] == one)
             for one in range(node_count)

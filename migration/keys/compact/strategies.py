@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from migration.keys.compact.rebalance import rebalance_groups
 from migration.keys.compact.records import Counts, KeyRecords
+from migration.keys.kernels.rebalance_groups import rebalance_groups
 from migration.keys.strategies.min_mig import DEFAULT_BETA, check_beta
 from migration.model.plan import RELATIVE_EPSILON
 

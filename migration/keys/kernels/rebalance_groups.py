@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from migration.keys.compact.records import Counts
 from migration.keys.kernels.heaps import Rows, push, remove_first
-from migration.keys.kernels.rebalance import Flags, Places, group_rows, rank_rows, reorder
+from migration.keys.kernels.rebalance import Places, group_rows, rank_rows, reorder
 from migration.keys.loads import Floats, Nodes
 from migration.optional_compiling import compiled
+
+Counts = NDArray[np.int64]
 
 
 class Placement(NamedTuple):
@@ -74,7 +75,7 @@ def count_needed(excess: float, work: float, most: int) -> int:
     """The fewest keys of this work that weigh at least `excess`, at least 1 and at most `most`."""
     if excess > work * most:
         return most
-    needed = max(int(math.ceil(excess / work)), 1)
+    needed = max(math.ceil(excess / work), 1)
     while needed < most and excess - needed * work > 0:
         needed += 1
     return min(needed, most)
@@ -91,7 +92,7 @@ def count_rounds(order: Places, loads: Floats, active: int, work: float, limit: 
     rounds = waiting // active
     rounds = min(rounds, int(max(math.floor((limit - heaviest) / work), 0.0)))
     if active < len(order):
-        rounds = min(rounds, int(math.ceil((loads[order[active]] - heaviest) / work)))
+        rounds = min(rounds, math.ceil((loads[order[active]] - heaviest) / work))
     while rounds > 0 and heaviest + rounds * work > limit:
         rounds -= 1
     return rounds
