@@ -21,6 +21,7 @@ def encode_records(records: KeyRecords) -> bytes:
     """Encode records; `decode_records` restores them exactly."""
     work, work_position = np.unique(records.work, return_inverse=True)
     size, size_position = np.unique(records.size, return_inverse=True)
+    columns: tuple[NDArray[np.signedinteger], ...]
     columns = (records.current, records.destination, records.home, work_position, size_position, records.count)
     widths = [_width(column) for column in columns]
     parts = [_HEADER.pack(_MARK, len(records), len(work), len(size), *widths)]

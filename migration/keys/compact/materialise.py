@@ -43,7 +43,7 @@ def materialise_by_definition(planned: KeyRecords, keys: GroupedKeys) -> list[in
         if destination != current:
             queues.setdefault((current, home, work, size), []).extend([destination] * count)
     kinds = [*zip(*(column.tolist() for column in _kind(keys.records)), strict=True)]
-    destination = keys.loads.current.tolist()
+    destination: list[int] = keys.loads.current.tolist()
     for row, record in enumerate(keys.record_of.tolist()):
         if queue := queues.get(kinds[record]):
             destination[row] = queue.pop(0)

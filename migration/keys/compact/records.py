@@ -89,7 +89,8 @@ class KeyRecords:
         return self.select(self.destination != self.current)
 
     @property
-    def columns(self) -> tuple[Nodes, Nodes, Nodes, Floats, Floats, Counts]:
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """All columns, in the order of the constructor."""
         return self.current, self.destination, self.home, self.work, self.size, self.count
 
     def __eq__(self, other: object) -> bool:

@@ -134,7 +134,7 @@ def _rebalance(problem: RecordProblem, moved_back: Counts, beta: float | None) -
     remaining, placed = found
     record = np.concatenate([record, record[placed.group]])
     node = np.concatenate([node, placed.node])
-    count = np.concatenate([remaining, placed.count])
+    count = np.concatenate([remaining, placed.keys])
     used = count > 0
     record, node, count = record[used], node[used], count[used]
     return KeyRecords(

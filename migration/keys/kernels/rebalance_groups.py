@@ -20,11 +20,11 @@ Counts = NDArray[np.int64]
 
 
 class Placement(NamedTuple):
-    """`count` keys of each of these groups that were taken from their node and are now on `node`."""
+    """So many `keys` of each of these groups were taken from their node and are now on `node`."""
 
     group: NDArray[np.int32]
     node: Nodes
-    count: Counts
+    keys: Counts
 
 
 def rebalance_groups(

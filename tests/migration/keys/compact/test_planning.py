@@ -31,11 +31,11 @@ def test_the_compiled_loop_over_groups_equals_the_one_over_single_keys_in_python
         work, size = rng.integers(0, 9, groups).astype(float), rng.integers(0, 5, groups).astype(float)
         node, count = rng.integers(0, nodes, groups).astype(np.int32), rng.integers(1, 12, groups)
         limit = float((work @ count) / nodes * (1 + rng.choice([0, 0.02, 0.1, 0.4]))) + 1e-9
-        beta = rng.choice([None, 0.5, 1.0, 2.0])
+        beta = [None, 0.5, 1.0, 2.0][int(rng.integers(4))]
         found = rebalance_groups(work, size, node, count, nodes, limit, beta)
         expected = reference.rebalance_groups(work, size, node, count.tolist(), nodes, limit, beta)
         if found is None or expected is None:
-            assert found is expected, seed
+            assert (found is None) == (expected is None), seed
             continue
         placed: Counter[tuple[int, int]] = Counter()
         for group, to, keys in zip(*(column.tolist() for column in found[1]), strict=True):
@@ -83,20 +83,14 @@ def test_as_many_keys_of_a_record_move_as_planned(strategy: str, r: int | None) 
         assert destination.tolist() == materialise_by_definition(planned, keys), seed
         records = keys.records
         moved = Counter(zip(keys.record_of.tolist(), destination.tolist(), strict=True))
+        record, node = (np.array(column) for column in zip(*moved, strict=True))
         again = KeyRecords(
-            *(
-                np.array([column[record] for record, _ in moved])
-                if to is None
-                else np.array([node for _, node in moved])
-                for column, to in (
-                    (records.current, None),
-                    (records.current, 1),
-                    (records.home, None),
-                    (records.work, None),
-                    (records.size, None),
-                )
-            ),
-            np.array(list(moved.values())),
+            records.current[record],
+            node,
+            records.home[record],
+            records.work[record],
+            records.size[record],
+            np.array([*moved.values()]),
         )
         assert again == planned, seed
 
