@@ -1,26 +1,83 @@
-"""A lower bound on the state that any plan has to move."""
+"""A lower bound on the state that any plan has to move, and the prices that prove it."""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 
+from migration.keys.kernels.prices import cheapest_parts, price_nodes, value_prices
+from migration.keys.loads import Floats
 from migration.keys.problem import KeyProblem
+
+_STEP = 4.0  # from one price of an entry to the next until the best one is enclosed
+_HALVINGS = 8  # the price is then known to 4 ** (1 / 2 ** 8), half a percent
+
+
+class Prices(NamedTuple):
+    """Prices in units of state: of a table entry, and of a unit of work on every node; the bound that they prove."""
+
+    entry: float
+    nodes: Floats
+    bound: float
 
 
 def lower_bound(problem: KeyProblem) -> float:
-    """The least state that must leave overloaded nodes, if keys could be divided.
+    """A bound on the cost of every plan that keeps to the cap and to `most_entries`.
 
-    A node d with work L(d) above the cap gives away keys of at least the work L(d) - cap; the cheapest way is to take
-    keys by ascending S(k) / c(k) and a fraction of the last one. The sum over nodes bounds the cost of every plan.
-    O(K + k log k) for the k keys of overloaded nodes.
+    The larger of two relaxations. Without a limit on the table every overloaded node d gives away keys of at least the
+    work L(d) - cap, at least cost by ascending S(k) / min(c(k), L(d) - cap), the last one in part. With the limit it is
+    the Lagrangian dual, the largest known value over prices lambda of an entry and mu(d) of work on node d of
+
+        sum over k of min over d of (S(k) [d != current(k)] + lambda [d != home(k)] + mu(d) c(k))
+            - lambda * most_entries - cap * (sum over d of mu(d)).
+
+    O(K + k log K) for the k keys that leave, and some twenty times that where the table's limit matters.
     """
-    loads, bound = problem.loads, 0.0
-    for node in np.flatnonzero(problem.node_loads > problem.limit).tolist():
-        rows = np.flatnonzero((loads.current == node) & (loads.work > 0))
-        work, size = loads.work[rows], loads.size[rows]
-        order = np.argsort(size / work, kind="stable")
-        covered = np.cumsum(work[order])
-        excess = float(problem.node_loads[node]) - problem.limit
-        last = min(int(np.searchsorted(covered, excess)), len(rows) - 1)
-        taken = order[:last]
-        rest = excess - float(work[taken].sum())
-        bound += float(size[taken].sum()) + max(rest, 0.0) * float(size[order[last]] / work[order[last]])
-    return bound
+    loads = problem.loads
+    parts = cheapest_parts(loads.current, loads.work, loads.size, problem.node_loads, problem.limit)
+    return max(parts, find_prices(problem).bound) if is_table_short(problem) else parts
+
+
+def is_table_short(problem: KeyProblem) -> bool:
+    """Whether the table's limit can make plans dearer: not if all keys could have an entry."""
+    return problem.most_entries < problem.loads.keys
+
+
+def find_prices(problem: KeyProblem) -> Prices:
+    """The best known prices: of an entry by bisection, where as many keys want one as there are, of nodes for each.
+
+    Prices of nodes depend on one another only through keys that are not at home, so each trial improves those of the
+    one before.
+    """
+    loads = problem.loads
+    columns = (loads.home, loads.current, loads.work, loads.size, problem.limit)
+    best = Prices(0.0, np.zeros(problem.node_count), 0.0)
+    nodes = best.nodes
+
+    def has_too_many(entry: float) -> bool:
+        nonlocal best, nodes
+        nodes = price_nodes(*columns, entry, nodes)
+        bound, entries = value_prices(*columns, problem.most_entries, entry, nodes)
+        if bound > best.bound or not best.nodes.any():
+            best = Prices(entry, nodes, bound)
+        return entries > problem.most_entries
+
+    largest = loads.total_size
+    if not has_too_many(0.0) or not largest:
+        return best
+    entry = largest / loads.keys
+    if has_too_many(entry):
+        while entry < largest and has_too_many(entry * _STEP):
+            entry *= _STEP
+        low, high = entry, entry * _STEP
+    else:
+        while entry > largest * 1e-12 and not has_too_many(entry / _STEP):
+            entry /= _STEP
+        low, high = entry / _STEP, entry
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        if has_too_many(middle):
+            low = middle
+        else:
+            high = middle
+    return best

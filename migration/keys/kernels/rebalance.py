@@ -35,9 +35,7 @@ def priority(work: float, size: float, beta: float) -> float:
 
 
 @compiled
-def group_rows(
-    destination: Nodes, chosen: Flags, ends: Places, work: Floats, taken: Flags, rows: Rows
-) -> None:
+def group_rows(destination: Nodes, chosen: Flags, ends: Places, work: Floats, taken: Flags, rows: Rows) -> None:
     """Append the stationary rows of chosen nodes to their groups: that of node d goes on at `rows[ends[d]]`.
 
     Rows without work are left out, because moving them relieves no node.

@@ -6,8 +6,10 @@ A reference adds up loads in the same order as its compiled twin, so that both a
 from collections.abc import Callable, Mapping
 
 from migration.keys.problem import KeyProposal
+from migration.keys.reference.knap import knap
 from migration.keys.reference.mixed import mixed, mixed_bf
 from migration.keys.reference.one_shot import llfd, min_mig, min_table, simple
+from migration.keys.reference.readj import readj
 
 REFERENCES: Mapping[str, Callable[..., KeyProposal]] = {
     "simple": simple,
@@ -16,6 +18,8 @@ REFERENCES: Mapping[str, Callable[..., KeyProposal]] = {
     "min-mig": min_mig,
     "mixed": mixed,
     "mixed-bf": mixed_bf,
+    "knap": knap,
+    "readj": readj,
 }
 
 __all__ = ["REFERENCES"]

@@ -8,12 +8,14 @@ its proposal with the fewest entries.
 from collections.abc import Callable, Mapping
 
 from migration.keys.problem import KeyProposal
+from migration.keys.strategies.ideal import ideal
 from migration.keys.strategies.knap import knap
 from migration.keys.strategies.llfd import llfd
 from migration.keys.strategies.min_mig import min_mig
 from migration.keys.strategies.min_table import min_table
 from migration.keys.strategies.mixed import mixed
 from migration.keys.strategies.mixed_bf import mixed_bf
+from migration.keys.strategies.readj import readj
 from migration.keys.strategies.simple import simple
 
 KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
@@ -24,6 +26,8 @@ KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
     "min-table": min_table,
     "llfd": llfd,
     "simple": simple,
+    "readj": readj,
+    "ideal": ideal,
 }
 
 __all__ = ["KEY_STRATEGIES"]

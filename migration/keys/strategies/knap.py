@@ -1,9 +1,104 @@
-"""The cheapest keys that cover the excess of every overloaded node."""
+"""Knap: the cheapest keys that cover the excess of every overloaded node, at the price of a table entry."""
 
+import numpy as np
+
+from migration.keys.bound import find_prices
+from migration.keys.kernels.knap import plan_at_price
+from migration.keys.kernels.prices import price_nodes
+from migration.keys.loads import Floats, Nodes
 from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
+from migration.keys.strategies.llfd import rebalance_from
+
+_FIRST_STEP = 1.02  # factor between two prices of an entry; it is squared until the best price is enclosed
+_STEPS = 11  # the last factor is above 10^8
+_HALVINGS = 4
+
+
+class _Trials:
+    """The best plan so far: the cheapest whose table fits, else the one with the fewest entries."""
+
+    def __init__(self, problem: KeyProblem) -> None:
+        self.problem = problem
+        self.destination: Nodes | None = None
+        self.unplaced = -1
+        self._rank: tuple[int, float] = (0, 0.0)
+
+    def fits(self, price: float, node_prices: Floats) -> bool:
+        """Plan at these prices; return whether the plan's table fits."""
+        loads = self.problem.loads
+        destination = np.empty(loads.keys, np.int32)
+        columns = (loads.home, loads.current, loads.work, loads.size)
+        row = plan_at_price(*columns, self.problem.limit, price, node_prices, destination)
+        if row < 0:
+            return self.add(destination)
+        self.unplaced = row
+        return False
+
+    def add(self, destination: Nodes) -> bool:
+        loads = self.problem.loads
+        excess = int(np.count_nonzero(destination != loads.home)) - self.problem.most_entries
+        rank = max(excess, 0), float(loads.size[destination != loads.current].sum())
+        if self.destination is None or rank < self._rank:
+            self.destination, self._rank = destination, rank
+        return excess <= 0
 
 
 def knap(problem: KeyProblem) -> KeyProposal:
-    if not problem.is_balanced:
-        raise NotPlaced(0)
-    return KeyProposal(problem.loads.current, "already balanced: nothing moves")
+    """Take from overloaded nodes the cheapest keys that cover their excess, by (S(k) + lambda [k is at home]) / c(k).
+
+    lambda is the price of a table entry: 0 if the table fits, else the least one at which it does. At that price
+    entries also go home whose state is smaller; a node's price per unit of work, from the dual in `bound`, tells
+    whether their home can bear it. Keys are placed at home first, then on the least loaded node, and where one fits
+    nowhere lighter keys make room for it, as in LLFD.
+    """
+    loads = problem.loads
+    if problem.is_balanced and loads.entries <= problem.most_entries:
+        return KeyProposal(loads.current, "already balanced: nothing moves")
+    trials = _Trials(problem)
+    if trials.fits(0.0, np.zeros(problem.node_count)):
+        return _propose(trials, "the cheapest keys that cover the excess of overloaded nodes moved")
+    price = _search_price(problem, trials)
+    if trials.destination is None:
+        for start in (loads.current, loads.home):
+            try:
+                trials.add(rebalance_from(problem, start))
+            except NotPlaced:
+                continue
+    if trials.destination is None:
+        raise NotPlaced(trials.unplaced)
+    return _propose(trials, f"the cheapest keys moved, with a table entry priced as {price:.3g} of state")
+
+
+def _propose(trials: _Trials, reason: str) -> KeyProposal:
+    assert trials.destination is not None  # noqa: S101
+    return KeyProposal(trials.destination, reason)
+
+
+def _search_price(problem: KeyProblem, trials: _Trials) -> float:
+    """Try prices of an entry around that of the dual until the least one at which the table fits is enclosed."""
+    loads = problem.loads
+    columns = (loads.home, loads.current, loads.work, loads.size, problem.limit)
+    dual = find_prices(problem)
+
+    def fits(price: float) -> bool:
+        return trials.fits(price, price_nodes(*columns, price, dual.nodes))
+
+    price, step = dual.entry, _FIRST_STEP
+    if not price:
+        price = max(loads.total_size / loads.keys, 1e-300)
+    up = not fits(price)
+    for _ in range(_STEPS):
+        following = price * step if up else price / step
+        if fits(following) == up:
+            break
+        price, step = following, step * step
+    else:
+        return price
+    low, high = (price, following) if up else (following, price)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle
+    return high

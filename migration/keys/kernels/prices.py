@@ -1,0 +1,145 @@
+"""Prices of nodes and of table entries: the dual of planning by key, if keys could be divided."""
+
+import numpy as np
+
+from migration.keys.kernels.heaps import heapify, remove_first
+from migration.keys.loads import Floats, Nodes
+from migration.optional_compiling import compiled
+
+
+@compiled
+def price_nodes(
+    home: Nodes, current: Nodes, work: Floats, size: Floats, limit: float, price: float, node_prices: Floats
+) -> Floats:
+    """The least price of work on every node at which no more keys prefer it than it can carry.
+
+    A key stays on a node while work there costs less than its limit price: what it costs to be elsewhere, per unit of
+    work, at the given prices of other nodes and of entries. O(K + k log K) for the k keys that are priced out.
+    """
+    node_count = len(node_prices)
+    loads, starts = np.zeros(node_count), np.zeros(node_count + 1, np.int64)
+    for row in range(len(work)):
+        for side in range(2):
+            node = current[row] if side == 0 else home[row]
+            if side == 1 and node == current[row]:
+                continue
+            if limit_price(row, node, home, current, work, size, price, node_prices) > 0:
+                loads[node] += work[row]
+                starts[node + 1] += 1
+    result = np.zeros(node_count)
+    if not (loads > limit).any():
+        return result
+    for node in range(node_count):
+        if loads[node] <= limit:
+            starts[node + 1] = 0
+    starts = np.cumsum(starts)
+    values, rows = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
+    ends = starts[:-1].copy()
+    for row in range(len(work)):
+        for side in range(2):
+            node = current[row] if side == 0 else home[row]
+            if loads[node] <= limit or (side == 1 and node == current[row]):
+                continue
+            most = limit_price(row, node, home, current, work, size, price, node_prices)
+            if most > 0:
+                values[ends[node]] = -most
+                rows[ends[node]] = row
+                ends[node] += 1
+    for node in range(node_count):
+        start, count = starts[node], ends[node] - starts[node]
+        heapify(values[start:], rows[start:], count, work)
+        while loads[node] > limit and count > 0:
+            result[node] = -values[start]
+            loads[node] -= work[rows[start]]
+            remove_first(values[start:], rows[start:], count, work)
+            count -= 1
+    return result - result.min()
+
+
+@compiled
+def limit_price(
+    row: int, node: int, home: Nodes, current: Nodes, work: Floats, size: Floats, price: float, node_prices: Floats
+) -> float:
+    """The price of work on `node`, the key's home or where it is now, at which the key is as well off elsewhere."""
+    if work[row] == 0:
+        return 0.0
+    if current[row] != node:
+        return min(price, price - size[row] + node_prices[current[row]] * work[row]) / work[row]
+    if home[row] == node:
+        return (size[row] + price) / work[row]
+    return min(size[row], size[row] - price + node_prices[home[row]] * work[row]) / work[row]
+
+
+@compiled
+def value_prices(
+    home: Nodes,
+    current: Nodes,
+    work: Floats,
+    size: Floats,
+    limit: float,
+    most_entries: int,
+    price: float,
+    node_prices: Floats,
+) -> tuple[float, int]:
+    """The value of the dual at these prices, and how many keys prefer an entry. O(K).
+
+    Every key chooses what is cheapest: to stay, to go home, or to go to a node where work costs nothing.
+    """
+    total = 0.0
+    entries = 0
+    for row in range(len(work)):
+        stay = node_prices[current[row]] * work[row]
+        leave = size[row] + price
+        if home[row] == current[row]:
+            if leave < stay:
+                entries += 1
+                total += leave
+            else:
+                total += stay
+        else:
+            back = size[row] + node_prices[home[row]] * work[row]
+            other = min(stay + price, leave)
+            if other < back:
+                entries += 1
+                total += other
+            else:
+                total += back
+    return total - price * most_entries - limit * node_prices.sum(), entries
+
+
+@compiled
+def cheapest_parts(current: Nodes, work: Floats, size: Floats, loads: Floats, limit: float) -> float:
+    """The least state that leaves overloaded nodes, if keys could be divided and the table had no limit.
+
+    A key counts for at most the excess of its node, because that is all that it can cover. O(K + k log K) for the k
+    keys that leave.
+    """
+    node_count = len(loads)
+    starts = np.zeros(node_count + 1, np.int64)
+    for row in range(len(work)):
+        node = current[row]
+        if loads[node] > limit and work[row] > 0:
+            starts[node + 1] += 1
+    starts = np.cumsum(starts)
+    values, rows = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
+    ends = starts[:-1].copy()
+    for row in range(len(work)):
+        node = current[row]
+        if loads[node] > limit and work[row] > 0:
+            values[ends[node]] = -size[row] / min(work[row], loads[node] - limit)
+            rows[ends[node]] = row
+            ends[node] += 1
+    total = 0.0
+    for node in range(node_count):
+        start, count = starts[node], ends[node] - starts[node]
+        heapify(values[start:], rows[start:], count, work)
+        missing = loads[node] - limit
+        most = missing
+        while missing > 0 and count > 0:
+            row = rows[start]
+            part = min(work[row], most)
+            total -= values[start] * min(part, missing)
+            missing -= part
+            remove_first(values[start:], rows[start:], count, work)
+            count -= 1
+    return total

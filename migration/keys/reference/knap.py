@@ -1,0 +1,208 @@
+"""Knap in plain Python, with lists that are sorted in full where the compiled loops keep heaps."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
+from migration.keys.reference.one_shot import llfd, min_table
+from migration.keys.reference.prices import Columns, find_prices, price_nodes, price_to_be_elsewhere
+
+
+def knap(problem: KeyProblem) -> KeyProposal:
+    """Plan with entries for nothing; if the table does not fit, at the least price of an entry at which it does."""
+    columns = Columns.of(problem)
+    if problem.is_balanced and columns.count_entries(columns.current) <= problem.most_entries:
+        return KeyProposal(problem.loads.current, "")
+    plans: list[list[int]] = []
+    unplaced = -1
+
+    def fits(price: float, node_prices: list[float]) -> bool:
+        nonlocal unplaced
+        try:
+            plan = plan_at_price(columns, price, node_prices)
+        except NotPlaced as cause:
+            unplaced = cause.row
+            return False
+        plans.append(plan)
+        return columns.count_entries(plan) <= problem.most_entries
+
+    if not fits(0.0, [0.0] * columns.node_count):
+        dual = find_prices(problem)
+        _search_price(columns, dual.entry, lambda price: fits(price, price_nodes(columns, price, dual.nodes)))
+    if not plans:
+        for fallback in (llfd, min_table):
+            try:
+                plans.append(fallback(problem).destination.tolist())
+            except NotPlaced:
+                continue
+    if not plans:
+        raise NotPlaced(unplaced)
+
+    def rank(plan: list[int]) -> tuple[int, float]:
+        moved = np.array(plan) != problem.loads.current
+        return max(columns.count_entries(plan) - problem.most_entries, 0), float(problem.loads.size[moved].sum())
+
+    return KeyProposal(np.array(min(plans, key=rank), np.int32), "")
+
+
+def _search_price(columns: Columns, price: float, fits: Callable[[float], bool]) -> None:
+    """From the price of the dual up, or down, by growing steps until the answer changes; then bisect."""
+    step = 1.02
+    price = price or max(columns.total_size / len(columns.work), 1e-300)
+    up = not fits(price)
+    for _ in range(11):
+        following = price * step if up else price / step
+        if fits(following) == up:
+            break
+        price, step = following, step * step
+    else:
+        return
+    low, high = min(price, following), max(price, following)
+    for _ in range(4):
+        middle = (low + high) / 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle
+
+
+@dataclass
+class _Cover:
+    """Keys that leave a node so that it keeps within the limit, what that costs, and the load that is left."""
+
+    rows: list[int]
+    spent: float
+    load: float
+
+
+class _Planner:
+    """The state of one plan: where every key is so far, None while it waits, and the load of every node."""
+
+    def __init__(self, columns: Columns, price: float, node_prices: list[float]) -> None:
+        self.columns, self.price, self.node_prices = columns, price, node_prices
+        self.place: list[int | None] = []
+        self.loads = [0.0] * columns.node_count
+        for row, (node, home) in enumerate(zip(columns.current, columns.home, strict=True)):
+            difference = (node_prices[node] - node_prices[home]) * columns.work[row]
+            if node != home and columns.size[row] - price < difference:
+                node = home
+            self.place.append(node)
+            self.loads[node] += columns.work[row]
+        self.source = [node for node in self.place if node is not None]  # a key leaves the node it has at the start
+        self.ranked: list[list[int]] = [[] for _ in range(columns.node_count)]
+        for row in sorted(range(len(columns.work)), key=self._rank):
+            if columns.work[row] > 0:
+                self.ranked[self.source[row]].append(row)
+
+    def _leaving(self, row: int) -> float:
+        return price_to_be_elsewhere(self.columns, row, self.source[row], self.price, self.node_prices)
+
+    def _rank(self, row: int) -> tuple[float, float, int]:
+        work = self.columns.work[row]
+        return (self._leaving(row) / work if work > 0 else math.inf, -work, row)
+
+    def cover(self, node: int, load: float, heaviest: float) -> _Cover | None:
+        """Take by price per work; every key that completes the cover is the end of a candidate, the cheapest wins."""
+        columns, limit = self.columns, self.columns.limit
+        taken: list[int] = []
+        best: tuple[float, list[int]] | None = None
+        spent, left = 0.0, load
+        for row in self.ranked[node]:
+            work = columns.work[row]
+            if self.place[row] != node or work > heaviest:
+                continue
+            leaving = self._leaving(row)
+            if spent + leaving / work * (left - limit) >= (best[0] if best else math.inf):
+                break
+            if left - work > limit:
+                taken.append(row)
+                spent += leaving
+                left -= work
+            elif best is None or spent + leaving < best[0]:
+                best = spent + leaving, [*taken, row]
+        if best is None:
+            return None
+        return self._give_back_excess(best[1], load)
+
+    def _give_back_excess(self, rows: list[int], load: float) -> _Cover:
+        for row in rows:
+            load -= self.columns.work[row]
+        kept, spent = [], 0.0
+        for row in sorted(rows, key=lambda row: -self._leaving(row)):
+            if load + self.columns.work[row] <= self.columns.limit:
+                load += self.columns.work[row]
+            else:
+                kept.append(row)
+                spent += self._leaving(row)
+        return _Cover(kept, spent, load)
+
+    def take(self, node: int, cover: _Cover) -> list[int]:
+        self.loads[node] = cover.load
+        for row in cover.rows:
+            self.place[row] = None
+        return cover.rows
+
+    def find_room(self, row: int) -> int | None:
+        """Home, else where the key is now, else the least loaded node; None if it fits nowhere."""
+        columns = self.columns
+        wishes = [node for node in (columns.home[row], columns.current[row]) if node != self.source[row]]
+        for node in (*wishes, self.loads.index(min(self.loads))):
+            if self.loads[node] + columns.work[row] <= columns.limit:
+                return node
+        return None
+
+    def exchange(self, row: int) -> list[int]:
+        """Place the key where lighter keys make room at the least price; return these keys."""
+        columns, options = self.columns, []
+        for node in range(columns.node_count):
+            lighter = math.nextafter(columns.work[row], 0.0)
+            cover = self.cover(node, self.loads[node] + columns.work[row], lighter)
+            if cover is not None:
+                if node != columns.current[row]:
+                    cover.spent += columns.size[row]
+                if node != columns.home[row]:
+                    cover.spent += self.price
+                options.append((cover.spent, node, cover))
+        if not options:
+            raise NotPlaced(row)
+        _, node, cover = min(options, key=lambda option: option[:2])
+        self.place[row] = node
+        return self.take(node, cover)
+
+    def give_back(self) -> list[int]:
+        """Let moved keys stay where they are now if they fit there, unless their entry costs more."""
+        columns, plan = self.columns, [node for node in self.place if node is not None]
+        for row, before in enumerate(columns.current):
+            work, node, home = columns.work[row], plan[row], columns.home[row]
+            fits = node != before and self.loads[before] + work <= columns.limit
+            if fits and (before == home or node != home or columns.size[row] > self.price):
+                self.loads[node] -= work
+                self.loads[before] += work
+                plan[row] = before
+        return plan
+
+
+def plan_at_price(columns: Columns, price: float, node_prices: list[float]) -> list[int]:
+    """Send cheap entries home, cover the excess of every node, place keys by descending work, give back."""
+    planner = _Planner(columns, price, node_prices)
+    waiting: list[int] = []
+    roomiest = columns.limit - min(planner.loads)
+    for node, load in enumerate(planner.loads):
+        if load > columns.limit:
+            cover = planner.cover(node, load, roomiest) or planner.cover(node, load, math.inf)
+            if cover is None:
+                raise NotPlaced(columns.work.index(max(columns.work)))
+            waiting += planner.take(node, cover)
+    while waiting:
+        row = min(waiting, key=lambda row: (-columns.work[row], row))
+        waiting.remove(row)
+        node = planner.find_room(row)
+        if node is None:
+            waiting += planner.exchange(row)
+        else:
+            planner.place[row] = node
+            planner.loads[node] += columns.work[row]
+    return planner.give_back()
