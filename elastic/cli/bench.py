@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from elastic.cli.options import PAPER003_EXPERIMENTS
+from elastic.cli.options import PAPER000_EXPERIMENTS, PAPER003_EXPERIMENTS
 from elastic.cli.terminal import is_interactive
 from mdp.errors import MdpError
 from migration.errors import MigrationError
@@ -110,6 +110,17 @@ def paper003(data: Path | None, output: Path, names: tuple[str, ...], quick: boo
         _run(EXPERIMENTS, Lab(logs, scale, seed, progress), progress, output, names, as_json=as_json)
 
 
+@command.command()
+@_common_options("build/paper000", PAPER000_EXPERIMENTS)
+def paper000(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the planning experiments of paper 000: figures 7 to 12, and 17 to 21 of its appendix."""
+    # Imported here because they load the compiler and matplotlib.
+    from elastic.experiments.paper000 import EXPERIMENTS, FULL, QUICK, Lab
+
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
+
+
 @contextmanager
 def _report_errors() -> Iterator[None]:
     try:
@@ -138,4 +149,5 @@ def _run(
 
 def _show(result: "ExperimentResult", progress: ProgressLog) -> None:
     progress.step(f"{result.name} took {result.seconds:.0f} s")
-    click.echo(f"\n{result.title}\n\n{result.table}\n\n{result.csv}\n{result.picture}\n")
+    note = f"{result.note}\n\n" if result.note else ""
+    click.echo(f"\n{result.title}\n\n{result.table}\n\n{note}{result.csv}\n{result.picture}\n")

@@ -22,6 +22,7 @@ class Experiment(Generic[_Lab]):
     measure: Callable[[_Lab], Rows]
     format_rows: Callable[[Rows], str]
     draw: Callable[[Rows], "Figure"]
+    note: str = ""  # what the figure in the paper shows and this one does not, and why
 
 
 class ExperimentResult(NamedTuple):
@@ -34,6 +35,7 @@ class ExperimentResult(NamedTuple):
     csv: Path
     picture: Path
     seconds: float
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -42,6 +44,7 @@ class ExperimentResult(NamedTuple):
             "csv": str(self.csv),
             "picture": str(self.picture),
             "seconds": self.seconds,
+            "note": self.note,
         }
 
 

@@ -26,12 +26,11 @@ def run_experiments(
     for name in dict.fromkeys(names or experiments):
         experiment, began = experiments[name], time.monotonic()
         rows = experiment.measure(lab)
-        table, picture = output / f"{name}.csv", output / f"{name}.png"
-        write_csv(rows, table)
+        csv, picture = output / f"{name}.csv", output / f"{name}.png"
+        write_csv(rows, csv)
         save_figure(experiment.draw(rows), picture)
         seconds = time.monotonic() - began
-        results.append(
-            ExperimentResult(name, experiment.title, rows, experiment.format_rows(rows), table, picture, seconds)
-        )
+        table = experiment.format_rows(rows)
+        results.append(ExperimentResult(name, experiment.title, rows, table, csv, picture, seconds, experiment.note))
         on_done(results[-1])
     return results

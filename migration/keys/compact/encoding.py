@@ -5,6 +5,7 @@ counts as unsigned integers of 1, 2, 4 or 8 bytes. About 7 bytes a record; all l
 """
 
 import struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ def encode_records(records: KeyRecords) -> bytes:
     """Encode records; `decode_records` restores them exactly."""
     work, work_position = np.unique(records.work, return_inverse=True)
     size, size_position = np.unique(records.size, return_inverse=True)
-    columns: tuple[NDArray[np.signedinteger], ...]
-    columns = (records.current, records.destination, records.home, work_position, size_position, records.count)
+    columns: list[NDArray[Any]]
+    columns = [records.current, records.destination, records.home, work_position, size_position, records.count]
     widths = [_width(column) for column in columns]
     parts = [_HEADER.pack(_MARK, len(records), len(work), len(size), *widths)]
     parts += [values.astype("<f8").tobytes() for values in (work, size)]

@@ -37,11 +37,9 @@ def materialise(planned: KeyRecords, keys: GroupedKeys) -> Nodes:
 def materialise_by_definition(planned: KeyRecords, keys: GroupedKeys) -> list[int]:
     """The same with a queue of destinations for every record."""
     queues: dict[tuple[int, int, float, float], list[int]] = {}
-    for current, destination, home, work, size, count in zip(
-        *(column.tolist() for column in planned.columns), strict=True
-    ):
-        if destination != current:
-            queues.setdefault((current, home, work, size), []).extend([destination] * count)
+    for current, node, home, work, size, count in zip(*(column.tolist() for column in planned.columns), strict=True):
+        if node != current:
+            queues.setdefault((current, home, work, size), []).extend([node] * count)
     kinds = [*zip(*(column.tolist() for column in _kind(keys.records)), strict=True)]
     destination: list[int] = keys.loads.current.tolist()
     for row, record in enumerate(keys.record_of.tolist()):
