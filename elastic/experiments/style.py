@@ -49,6 +49,16 @@ def label_axes(axes: Any, title: str, xlabel: str = "", ylabel: str = "") -> Non
     axes.set_ylabel(ylabel, fontsize=9.5, color=INK)
 
 
+def use_log_scale(axis: Any) -> None:
+    """Make an axis logarithmic, with plain numbers at 1, 2 and 5 times the powers of ten."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:,g}")
+
+
 def draw_points(axes: Any, rows: Sequence[tuple[float, float, float]], colour: str, *, hollow: bool = False) -> None:
     """Points (x, y, standard error) with error bars; hollow ones are approximate."""
     for x, y, spread in rows:

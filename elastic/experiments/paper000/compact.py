@@ -1,7 +1,7 @@
 """Figure 11 of paper 000: plans over compact records against the degree of discretisation."""
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,8 +89,8 @@ def _paper(r: int | None) -> float | None:
 
 
 def _median(rows: list[CompactRow]) -> CompactRow:
-    columns = zip(*rows, strict=True)
-    return CompactRow(*(None if column[0] is None else np.median(column).item() for column in columns))
+    medians: list[Any] = [None if column[0] is None else np.median(column).item() for column in zip(*rows, strict=True)]
+    return CompactRow(*medians)
 
 
 def format_rows(rows: Rows) -> str:

@@ -50,7 +50,7 @@ def format_rows(rows: Rows) -> str:
     header = ["nodes, keys", "lightest", "median", "heaviest", "heaviest / lightest"]
     lines = []
     for panel, mine in group_by(rows, "panel").items():
-        for _, series in group_by(mine, panel).items():
+        for series in group_by(mine, panel).values():
             loads = [row.load for row in series]
             lines.append(
                 [

@@ -34,11 +34,9 @@ class KeyRecords:
         self, current: Nodes, destination: Nodes, home: Nodes, work: Floats, size: Floats, count: Counts
     ) -> None:
         """Sort records, and add the counts of equal ones."""
-        given = (
-            *(np.asarray(column, np.int32) for column in (current, destination, home)),
-            *(np.asarray(column, np.float64) for column in (work, size)),
-            np.asarray(count, np.int64),
-        )
+        given: list[NDArray[Any]] = [np.asarray(column, np.int32) for column in (current, destination, home)]
+        given += [np.asarray(column, np.float64) for column in (work, size)]
+        given.append(np.asarray(count, np.int64))
         _check(given)
         for name, column in zip(_COLUMNS, _sum_equal(given), strict=True):
             column.setflags(write=False)
@@ -78,7 +76,8 @@ class KeyRecords:
 
     def loads(self, node_count: int) -> Floats:
         """The work of every node with all keys at their destinations."""
-        return np.bincount(self.destination, weights=self.work * self.count, minlength=node_count)
+        weights: Floats = self.work * self.count
+        return np.bincount(self.destination, weights=weights, minlength=node_count)
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
         return type(self)(*(column[chosen] for column in self.columns))
@@ -118,7 +117,7 @@ def merge_records(*reports: KeyRecords) -> KeyRecords:
     return KeyRecords(*(np.concatenate(columns) for columns in zip(*(one.columns for one in reports), strict=True)))
 
 
-def _check(columns: tuple[NDArray[Any], ...]) -> None:
+def _check(columns: list[NDArray[Any]]) -> None:
     if any(column.ndim != 1 or len(column) != len(columns[0]) for column in columns):
         raise InvalidWorkload("the columns of records differ in length. Give one value for every record.")
     *nodes, work, size, count = columns
@@ -133,7 +132,7 @@ def _check(columns: tuple[NDArray[Any], ...]) -> None:
         raise InvalidWorkload(f"a record stands for {count.min()} keys. Omit records without keys.")
 
 
-def _sum_equal(columns: tuple[NDArray[Any], ...]) -> list[NDArray[Any]]:
+def _sum_equal(columns: list[NDArray[Any]]) -> list[NDArray[Any]]:
     current, destination, home, work, size, count = columns
     order = np.lexsort((destination, size, work, home, current))
     ordered = [column[order] for column in (current, destination, home, work, size)]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from elastic.experiments.paper000.charts.palette import COLOURS
 from elastic.experiments.results import Rows
-from elastic.experiments.style import INK, PALE, add_legend, add_title, label_axes, make_panels
+from elastic.experiments.style import INK, PALE, add_legend, add_title, label_axes, make_panels, use_log_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,10 +31,10 @@ def draw_compact(rows: Rows) -> "Figure":
     errors.plot(degrees, [row.load_error_percent for row in records], "o-", color=COLOURS["mixed"])
     reports.plot(degrees, [row.times_smaller for row in records], "o-", color=COLOURS["mixed"])
     for axes in (times, errors, reports):
-        axes.set(xscale="log", yscale="log")
+        axes.set(xscale="log")
         axes.set_xticks(degrees, [f"{degree:g}" for degree in degrees])
         axes.minorticks_off()
-        axes.yaxis.set_major_formatter("{x:g}")
+        use_log_scale(axes.yaxis)
     add_legend(times, loc="center right", fontsize=8.5)
     degree = "degree of discretisation R"
     label_axes(times, "time, ms", degree, "ms")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from elastic.experiments.paper000.charts.palette import BOUND, COLOURS, NAMES
 from elastic.experiments.results import Rows, group_by
-from elastic.experiments.style import BARS, add_legend, add_title, label_axes, legend_entry, make_panels
+from elastic.experiments.style import BARS, add_legend, add_title, label_axes, legend_entry, make_panels, use_log_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +37,7 @@ def draw_sweep(title: str, xlabel: str, *, logarithmic: bool = False) -> "Callab
                 axes.set(xscale="log")
             axes.set_xticks([*group_by(rows, "value")], [f"{value:,g}" for value in group_by(rows, "value")])
             axes.minorticks_off()
-        times.set(yscale="log")
-        times.yaxis.set_major_formatter("{x:,g}")
-        costs.set(yscale="log")
-        costs.yaxis.set_major_formatter("{x:,g}")
+            use_log_scale(axes.yaxis)
         label_axes(times, "time of a plan, ms", xlabel, "ms")
         label_axes(costs, "state moved by a plan, % of all state", xlabel, "%")
         add_legend(costs, _entries(rows, windows if by_window else []), loc="best", fontsize=8.5)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from elastic.experiments.paper000.charts.palette import BOUND, COLOURS, NAMES, SERIES
 from elastic.experiments.results import Rows, group_by
-from elastic.experiments.style import BARS, PALE, add_legend, add_title, label_axes, make_panels
+from elastic.experiments.style import BARS, PALE, add_legend, add_title, label_axes, make_panels, use_log_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,15 +39,12 @@ def draw_table_sizes(rows: Rows) -> "Figure":
         linewidth=2,
         label=f"lower bound, theta {ours[0].theta:g}",
     )
-    axes.set(yscale="log")
-    axes.yaxis.set_major_formatter("{x:g}")
+    use_log_scale(axes.yaxis)
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     add_legend(axes, loc="best")
     label_axes(axes, "state moved by a plan, % of all state", "most entries of the routing table", "%")
-    return add_title(
-        figure, "A larger table saves migrations", f"Means over trajectories; bars: {BARS} standard errors."
-    )
+    return add_title(figure, "A larger table saves migrations", _MEANS)
 
 
 def draw_growth(rows: Rows) -> "Figure":
@@ -75,8 +72,7 @@ def draw_entries_by_beta(rows: Rows) -> "Figure":
         axes.plot(
             [row.beta for row in series], [row.entries for row in series], "o-", color=colour, label=f"window {window}"
         )
-    axes.set(yscale="log")
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+    use_log_scale(axes.yaxis)
     add_legend(axes, loc="best")
     label_axes(axes, "entries of the routing table", "beta")
     return add_title(figure, "MinMig: a larger beta keeps the table small", _MEANS)
@@ -103,8 +99,7 @@ def draw_cost_by_beta(rows: Rows) -> "Figure":
             linewidth=2,
             label=f"lower bound, window {window}",
         )
-    axes.set(yscale="log")
-    axes.yaxis.set_major_formatter("{x:g}")
+    use_log_scale(axes.yaxis)
     add_legend(axes, loc="best")
     label_axes(axes, "state moved by a plan, % of all state", "beta", "%")
     return add_title(figure, "MinMig: a larger beta moves more state", _MEANS)
