@@ -3,13 +3,17 @@
 A key comes before another if its value is higher, then if its work is higher, then if its row is lower.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from migration.keys.loads import Floats
+from migration.keys.loads import Floats, Nodes
 from migration.optional_compiling import compiled
 
 Rows = NDArray[np.int32]
+Places = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @compiled
@@ -63,3 +67,46 @@ def push(values: Floats, rows: Rows, count: int, value: float, row: int, work: F
         values[place], rows[place] = values[parent], rows[parent]
         place = parent
     values[place], rows[place] = value, row
+
+
+@compiled
+def priority(work: float, size: float, beta: float) -> float:
+    """gamma(k) = c^beta / S: infinite for a key without state, which moves for nothing; 0 for a key without work."""
+    if work == 0:
+        return 0.0
+    if size == 0:
+        return np.inf
+    # The usual powers without the power function, which takes longer than everything else about a row.
+    if beta == 1.5:
+        return work * math.sqrt(work) / size
+    if beta == 1:
+        return work / size
+    return float(work**beta / size)
+
+
+@compiled
+def group_rows(destination: Nodes, chosen: Flags, ends: Places, work: Floats, taken: Flags, rows: Rows) -> None:
+    """Append the stationary rows of chosen nodes to their groups: that of node d goes on at `rows[ends[d]]`.
+
+    Rows without work are left out, because moving them relieves no node.
+    """
+    for row in range(len(destination)):
+        node = destination[row]
+        if chosen[node] and work[row] > 0 and not taken[row]:
+            rows[ends[node]] = row
+            ends[node] += 1
+
+
+@compiled
+def rank_rows(
+    group: Rows, taken: Flags, work: Floats, size: Floats, by_work: bool, beta: float, values: Floats, rows: Rows
+) -> int:
+    """Make a heap, highest work or priority first, of the stationary rows of a group; return its length."""
+    count = 0
+    for row in group:
+        if not taken[row]:
+            values[count] = work[row] if by_work else priority(work[row], size[row], beta)
+            rows[count] = row
+            count += 1
+    heapify(values, rows, count, work)
+    return count

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from migration.keys.kernels.heaps import Rows, push, remove_first
-from migration.keys.kernels.rebalance import Places, group_rows, rank_rows, reorder
+from migration.keys.kernels.heaps import Rows, heapify, priority, push, remove_first
 from migration.keys.loads import Floats, Nodes
 from migration.optional_compiling import compiled
 
 Counts = NDArray[np.int64]
+Places = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 class Placement(NamedTuple):
@@ -113,6 +114,31 @@ def _sort_nodes(order: Places, loads: Floats) -> None:
 
 
 @compiled
+def _list_groups(node_of: Nodes, chosen: Flags, ends: Places, work: Floats, groups: Rows) -> None:
+    """Append the groups of chosen nodes to the lists of these nodes: that of node d goes on at `groups[ends[d]]`."""
+    for group in range(len(node_of)):
+        node = node_of[group]
+        if chosen[node] and work[group] > 0:  # moving keys without work relieves no node
+            groups[ends[node]] = group
+            ends[node] += 1
+
+
+@compiled
+def _rank_groups(
+    groups: Rows, remaining: Counts, work: Floats, size: Floats, by_work: bool, beta: float, values: Floats, rows: Rows
+) -> int:
+    """Make a heap, highest work or c^beta / S first, of the groups that have keys left; return its length."""
+    length = 0
+    for group in groups:
+        if remaining[group] > 0:
+            values[length] = work[group] if by_work else priority(work[group], size[group], beta)
+            rows[length] = group
+            length += 1
+    heapify(values, rows, length, work)
+    return length
+
+
+@compiled
 def _rebalance(
     work: Floats,
     size: Floats,
@@ -138,19 +164,18 @@ def _rebalance(
     starts = np.cumsum(starts)
     ends = starts[:-1].copy()
 
-    # Phase II. A group is `used_up` when all of its keys were taken; until then it stays first of its heap.
-    used_up = np.zeros(total, np.bool_)
+    # Phase II. A group stays first of its heap until all of its keys were taken.
     waiting = np.zeros(total, np.int64)
     grouped = np.empty(total, np.int32)
     ranked_values, ranked_rows, ranked = np.empty(total), np.empty(total, np.int32), np.full(node_count, -1)
     candidate_values, candidate_rows, candidates = np.empty(total), np.empty(total, np.int32), 0
-    group_rows(node_of, overloaded, ends, work, used_up, grouped)
+    _list_groups(node_of, overloaded, ends, work, grouped)
     for node in range(node_count):
         if not overloaded[node]:
             continue
         start, end = starts[node], ends[node]
         values, rows = ranked_values[start:end], ranked_rows[start:end]
-        length = rank_rows(grouped[start:end], used_up, work, size, by_work, beta, values, rows)
+        length = _rank_groups(grouped[start:end], remaining, work, size, by_work, beta, values, rows)
         while loads[node] > limit and length > 0:
             group = rows[0]
             taken = count_needed(loads[node] - limit, work[group], remaining[group])
@@ -160,7 +185,6 @@ def _rebalance(
             push(candidate_values, candidate_rows, candidates, work[group], group, work)
             candidates += 1
             if remaining[group] == 0:
-                used_up[group] = True
                 remove_first(values, rows, length, work)
                 length -= 1
         ranked[node] = length
@@ -202,12 +226,12 @@ def _rebalance(
                     position += 1
                     continue
                 if not all_grouped and not overloaded[node]:
-                    group_rows(node_of, ~overloaded, ends, work, used_up, grouped)
+                    _list_groups(node_of, ~overloaded, ends, work, grouped)
                     all_grouped = True
                 start, end = starts[node], ends[node]
                 values, rows = heavy_values[start:end], heavy_rows[start:end]
                 if heavy[node] < 0:
-                    heavy[node] = rank_rows(grouped[start:end], used_up, work, size, True, beta, values, rows)
+                    heavy[node] = _rank_groups(grouped[start:end], remaining, work, size, True, beta, values, rows)
                 while heavy[node] > 0 and values[0] >= weight:
                     fixed[node] += values[0] * remaining[rows[0]]
                     remove_first(values, rows, heavy[node], work)
@@ -217,7 +241,7 @@ def _rebalance(
                     continue
                 values, rows = ranked_values[start:end], ranked_rows[start:end]
                 if ranked[node] < 0:
-                    ranked[node] = rank_rows(grouped[start:end], used_up, work, size, by_work, beta, values, rows)
+                    ranked[node] = _rank_groups(grouped[start:end], remaining, work, size, by_work, beta, values, rows)
                 while loads[node] + weight > limit and ranked[node] > 0:
                     lighter = rows[0]
                     if work[lighter] < weight and remaining[lighter] > 0:
@@ -230,7 +254,6 @@ def _rebalance(
                         waiting[lighter] += taken
                         if remaining[lighter] > 0:
                             continue
-                        used_up[lighter] = True
                     remove_first(values, rows, ranked[node], work)
                     ranked[node] -= 1
                 break
@@ -242,5 +265,5 @@ def _rebalance(
             placed_group[placed], placed_node[placed], placed_count[placed] = group, node, 1
             placed += 1
             waiting[group] -= 1
-            reorder(order, loads, position)
+            _sort_nodes(order, loads)
     return placed
