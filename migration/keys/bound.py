@@ -2,6 +2,7 @@
 
 import math
 from typing import NamedTuple
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -43,7 +44,21 @@ def is_table_short(problem: KeyProblem) -> bool:
     return problem.most_entries < problem.loads.keys
 
 
+_last: tuple[ReferenceType[KeyProblem], Prices] | None = None
+
+
 def find_prices(problem: KeyProblem) -> Prices:
+    """`search_prices`, remembered for the last problem: a plan needs its prices, and then its bound."""
+    global _last
+    remembered = _last
+    if remembered is not None and remembered[0]() is problem:
+        return remembered[1]
+    found = search_prices(problem)
+    _last = ref(problem), found
+    return found
+
+
+def search_prices(problem: KeyProblem) -> Prices:
     """The best known prices: of an entry by bisection, where as many keys want one as there are, of nodes for each.
 
     Prices of nodes depend on one another only through keys that are not at home, so each trial improves those of the

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migration.keys.kernels.heaps import Rows, heapify, push, remove_first
+from migration.keys.kernels.prices import price_at_entry, price_at_home
 from migration.keys.loads import Floats, Nodes
 from migration.optional_compiling import compiled
 
@@ -18,17 +19,24 @@ Places = NDArray[np.int64]
 
 @compiled
 def price_to_leave(
-    row: int, node: int, home: Nodes, current: Nodes, work: Floats, size: Floats, price: float, node_prices: Floats
+    weight: float,
+    size: float,
+    node: int,
+    home: int,
+    current: int,
+    price: float,
+    home_price: float,
+    current_price: float,
 ) -> float:
     """What it costs in state, table entries and work elsewhere if a key leaves `node`, where the plan has it so far.
 
-    `price` is that of a table entry and `node_prices[d]` that of a unit of work on node d; 0 where work is welcome.
+    `price` is that of a table entry; the others are those of a unit of work at home and where the key is now.
     """
-    if current[row] != node:  # moved home by this plan: it may return to its entry, or get another one
-        return min(price, price - size[row] + node_prices[current[row]] * work[row])
-    if home[row] == node:
-        return size[row] + price
-    return min(size[row], size[row] - price + node_prices[home[row]] * work[row])
+    if current != node:
+        return price_at_home(weight, size, price, current_price)
+    if home == node:
+        return size + price
+    return price_at_entry(weight, size, price, home_price)
 
 
 @compiled
@@ -72,7 +80,10 @@ def rank_keys(
     for row in range(len(work)):
         node = destination[row]
         if work[row] > 0 and not taken[row] and chosen[node]:
-            leaving = price_to_leave(row, node, home, current, work, size, price, node_prices)
+            leaving = price_to_leave(
+                work[row], size[row], node, home[row], current[row], price,
+                node_prices[home[row]], node_prices[current[row]],
+            )  # fmt: skip
             place = starts[node] + counts[node]
             values[place] = -leaving / work[row]
             rows[place] = row
@@ -127,7 +138,10 @@ def cover(
             continue
         if spent - values[place] * (left - limit) >= cheapest:
             break
-        leaving = price_to_leave(row, node, home, current, work, size, price, node_prices)
+        leaving = price_to_leave(
+                work[row], size[row], node, home[row], current[row], price,
+                node_prices[home[row]], node_prices[current[row]],
+            )  # fmt: skip
         if left - work[row] > limit:
             picked[taken] = row
             taken += 1
@@ -143,7 +157,10 @@ def cover(
     for index in range(taken):
         row = picked[index]
         load -= work[row]
-        prices[index] = price_to_leave(row, node, home, current, work, size, price, node_prices)
+        prices[index] = price_to_leave(
+                work[row], size[row], node, home[row], current[row], price,
+                node_prices[home[row]], node_prices[current[row]],
+            )  # fmt: skip
     kept = 0
     spent = 0.0
     dearest_first = np.argsort(-prices, kind="mergesort")

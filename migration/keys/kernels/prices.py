@@ -8,6 +8,21 @@ from migration.optional_compiling import compiled
 
 
 @compiled
+def price_at_home(work: float, size: float, price: float, current_price: float) -> float:
+    """What a key that its plan moves home costs more elsewhere: back at its entry, or with another one.
+
+    Functions of numbers, not of columns: the compiler then inlines them.
+    """
+    return min(price, price - size + current_price * work)
+
+
+@compiled
+def price_at_entry(work: float, size: float, price: float, home_price: float) -> float:
+    """What a key with an entry costs more where it is not: elsewhere, or at home without an entry."""
+    return min(size, size - price + home_price * work)
+
+
+@compiled
 def price_nodes(
     home: Nodes, current: Nodes, work: Floats, size: Floats, limit: float, price: float, node_prices: Floats
 ) -> Floats:
@@ -19,32 +34,50 @@ def price_nodes(
     node_count = len(node_prices)
     loads, starts = np.zeros(node_count), np.zeros(node_count + 1, np.int64)
     for row in range(len(work)):
-        for side in range(2):
-            node = current[row] if side == 0 else home[row]
-            if side == 1 and node == current[row]:
-                continue
-            if limit_price(row, node, home, current, work, size, price, node_prices) > 0:
-                loads[node] += work[row]
+        weight = work[row]
+        node, back = current[row], home[row]
+        if weight == 0:
+            continue
+        if node == back:
+            if size[row] + price > 0:
+                loads[node] += weight
                 starts[node + 1] += 1
+            continue
+        if price_at_entry(weight, size[row], price, node_prices[back]) > 0:
+            loads[node] += weight
+            starts[node + 1] += 1
+        if price_at_home(weight, size[row], price, node_prices[node]) > 0:
+            loads[back] += weight
+            starts[back + 1] += 1
     result = np.zeros(node_count)
-    if not (loads > limit).any():
+    overloaded = loads > limit
+    if not overloaded.any():
         return result
     for node in range(node_count):
-        if loads[node] <= limit:
+        if not overloaded[node]:
             starts[node + 1] = 0
     starts = np.cumsum(starts)
     values, rows = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
     ends = starts[:-1].copy()
     for row in range(len(work)):
-        for side in range(2):
-            node = current[row] if side == 0 else home[row]
-            if loads[node] <= limit or (side == 1 and node == current[row]):
-                continue
-            most = limit_price(row, node, home, current, work, size, price, node_prices)
+        weight = work[row]
+        node, back = current[row], home[row]
+        if weight == 0 or not (overloaded[node] or overloaded[back]):
+            continue
+        if overloaded[node]:
+            most = size[row] + price
+            if node != back:
+                most = price_at_entry(weight, size[row], price, node_prices[back])
             if most > 0:
-                values[ends[node]] = -most
+                values[ends[node]] = -(most / weight)
                 rows[ends[node]] = row
                 ends[node] += 1
+        if node != back and overloaded[back]:
+            most = price_at_home(weight, size[row], price, node_prices[node])
+            if most > 0:
+                values[ends[back]] = -(most / weight)
+                rows[ends[back]] = row
+                ends[back] += 1
     for node in range(node_count):
         start, count = starts[node], ends[node] - starts[node]
         heapify(values[start:], rows[start:], count, work)
@@ -54,20 +87,6 @@ def price_nodes(
             remove_first(values[start:], rows[start:], count, work)
             count -= 1
     return result - result.min()
-
-
-@compiled
-def limit_price(
-    row: int, node: int, home: Nodes, current: Nodes, work: Floats, size: Floats, price: float, node_prices: Floats
-) -> float:
-    """The price of work on `node`, the key's home or where it is now, at which the key is as well off elsewhere."""
-    if work[row] == 0:
-        return 0.0
-    if current[row] != node:
-        return min(price, price - size[row] + node_prices[current[row]] * work[row]) / work[row]
-    if home[row] == node:
-        return (size[row] + price) / work[row]
-    return min(size[row], size[row] - price + node_prices[home[row]] * work[row]) / work[row]
 
 
 @compiled

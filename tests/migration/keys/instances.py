@@ -14,7 +14,9 @@ def random_loads(rng: np.random.Generator, most_keys: int = 40, most_nodes: int 
     home = rng.integers(0, nodes, keys)
     away = rng.random(keys) < rng.choice([0, 0.2, 0.6, 1])  # all at home, some away, a full table
     current = np.where(away, rng.integers(0, nodes, keys), home)
-    return KeyLoads(_random_hashes(rng, keys), home, current, _random_amounts(rng, keys), _random_amounts(rng, keys)), nodes
+    return KeyLoads(
+        _random_hashes(rng, keys), home, current, _random_amounts(rng, keys), _random_amounts(rng, keys)
+    ), nodes
 
 
 def random_problem(rng: np.random.Generator, most_keys: int = 40, most_nodes: int = 6) -> KeyProblem:
