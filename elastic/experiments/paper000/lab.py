@@ -71,15 +71,12 @@ class Lab:
         names = ("keys", "nodes", "skew", "fluctuation", "window", "theta", "most_entries")
         return Setting(**{name: changes.get(name, getattr(self.scale, name)) for name in names})
 
-    def mean(
-        self, strategy: str, setting: Setting, options: Mapping[str, Any] | None = None, runs: int | None = None
-    ) -> Mean:
-        """Run a strategy along several trajectories."""
-        found = [
-            self.run(strategy, setting, self.scale.intervals, number, options)
-            for number in range(self.scale.runs if runs is None else runs)
-        ]
-        return summarise(found)
+    def mean(self, strategy: str, setting: Setting, options: Mapping[str, Any] | None = None) -> Mean:
+        """Run a strategy along several trajectories; fewer and shorter ones for the most keys."""
+        is_large = setting.keys >= self.scale.key_counts[-1]
+        runs = self.scale.large_runs if is_large else self.scale.runs
+        intervals = self.scale.large_intervals if is_large else self.scale.intervals
+        return summarise([self.run(strategy, setting, intervals, number, options) for number in range(runs)])
 
     def run(
         self,

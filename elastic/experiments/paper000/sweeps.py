@@ -1,6 +1,6 @@
 """Figures 8, 9, 10, 12 and 19 of paper 000: time and migration cost of strategies against one parameter."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from elastic.experiments.paper000.lab import Lab
@@ -28,7 +28,7 @@ class SweepRow(NamedTuple):
 
 
 def measure_by_nodes(lab: Lab) -> list[SweepRow]:
-    return _sweep(lab, "nodes", lab.scale.node_counts, lab.scale.windows)
+    return _sweep(lab, "nodes", lab.scale.node_counts, lab.scale.windows, keys=lab.scale.key_counts[-1])
 
 
 def measure_by_theta(lab: Lab) -> list[SweepRow]:
@@ -36,12 +36,7 @@ def measure_by_theta(lab: Lab) -> list[SweepRow]:
 
 
 def measure_by_keys(lab: Lab) -> list[SweepRow]:
-    """With fewer trajectories for the most keys: theirs differ least."""
-
-    def runs(keys: float) -> int:
-        return lab.scale.large_runs if keys >= lab.scale.key_counts[-1] else lab.scale.runs
-
-    return _sweep(lab, "keys", lab.scale.key_counts, lab.scale.windows, runs=runs)
+    return _sweep(lab, "keys", lab.scale.key_counts, lab.scale.windows)
 
 
 def measure_by_fluctuation(lab: Lab) -> list[SweepRow]:
@@ -67,7 +62,6 @@ def _sweep(
     values: Sequence[float],
     windows: Sequence[int],
     strategies: Sequence[str] = (*PAPER_STRATEGIES, OURS),
-    runs: Callable[[float], int] | None = None,
     **fixed: Any,
 ) -> list[SweepRow]:
     rows = []
@@ -76,7 +70,7 @@ def _sweep(
         for window in windows:
             setting = lab.setting(**{"window": window, **fixed, parameter: value})
             for strategy in strategies:
-                mean = lab.mean(strategy, setting, runs=None if runs is None else runs(value))
+                mean = lab.mean(strategy, setting)
                 rows.append(
                     SweepRow(
                         parameter,
