@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 UNIT := not spark and not server and not browser
 # Tests without Spark run in two processes; Spark itself uses all cores, so its tests run one by one.
@@ -88,6 +88,9 @@ s3: $(INSTALLED) minio-binary ## run an S3 server for development and print its 
 
 bench-plan: $(INSTALLED) ## measure planning time and how it grows
 	$(BIN)/python -m benchmarks.planning
+
+bench-keys: $(INSTALLED) ## measure planning by key at 10^4 to 10^7 keys: time, memory and cost
+	$(BIN)/python -m benchmarks.keys
 
 bench-storage: $(INSTALLED) minio-binary ## measure encoding, transfer and decoding of state
 	$(BIN)/python -m benchmarks.storage

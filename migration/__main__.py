@@ -4,7 +4,18 @@ import time
 
 import numpy as np
 
-from migration import AdditiveTerms, AdditiveValue, Assignment, Workload, kernel_info, plan, plan_sequence
+from migration import (
+    AdditiveTerms,
+    AdditiveValue,
+    Assignment,
+    KeyLoads,
+    Workload,
+    kernel_info,
+    plan,
+    plan_keys,
+    plan_sequence,
+)
+from migration.keys import KEY_STRATEGIES
 
 
 def main() -> None:
@@ -15,6 +26,10 @@ def main() -> None:
     terms = AdditiveTerms(boundary=np.zeros(9), interval=np.zeros((9, 9)))
     plan(current, 3, workload, strategy="mtm", value=AdditiveValue({3: terms}))
     plan_sequence(current, [3, 2], workload)
+    loads = KeyLoads(range(4), [0, 0, 0, 1], None, [1.0, 1.0, 1.0, 1.0])
+    for strategy in KEY_STRATEGIES:
+        for theta in (0.0, 1.0):  # with and without moves
+            plan_keys(loads, 2, theta, strategy, relax=True)
     kernel = kernel_info()
     print(
         f"{kernel.name}, ready in {time.perf_counter() - began:.1f} s"

@@ -6,11 +6,13 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
+from migration.keys.kernels.columns import Rows
 from migration.keys.kernels.prices import cheapest_parts, price_nodes, value_prices
-from migration.keys.loads import Floats
+from migration.keys.loads import Floats, Nodes
 from migration.keys.problem import KeyProblem
 
 _STEP = 4.0  # from one price of an entry to the next until the best one is enclosed
+_WORTH_AN_ENTRY = 0.05
 _HALVINGS = 8  # the price is then known to 4 ** (1 / 2 ** 8), half a percent
 
 
@@ -39,6 +41,36 @@ def lower_bound(problem: KeyProblem) -> float:
     return max(parts, find_prices(problem).bound) if is_table_short(problem) else parts
 
 
+class Core(NamedTuple):
+    """The keys that may move while entries have a price: their rows and columns, and the work of others per node."""
+
+    rows: Rows
+    home: Nodes
+    current: Nodes
+    work: Floats
+    size: Floats
+    fixed: Floats
+
+
+def find_core(problem: KeyProblem) -> Core:
+    """Keys with an entry, and keys that are worth one.
+
+    Entries have to cover the excess that nodes have now, and the one that they would have with all keys at home. If all
+    `most_entries` went to keys of less than a twentieth of the average excess per entry, they would cover less than
+    a twentieth of it, so lighter keys stay at home.
+    """
+    loads = problem.loads
+    excess = max(
+        float(np.maximum(node_loads - problem.limit, 0.0).sum())
+        for node_loads in (problem.node_loads, problem.loads_of(loads.home))
+    )
+    least = _WORTH_AN_ENTRY * excess / problem.most_entries
+    rows = np.flatnonzero((loads.home != loads.current) | (loads.work >= least))
+    columns = loads.home[rows], loads.current[rows], loads.work[rows], loads.size[rows]
+    fixed = np.maximum(problem.node_loads - np.bincount(columns[1], columns[2], problem.node_count), 0.0)
+    return Core(rows, *columns, fixed)
+
+
 def is_table_short(problem: KeyProblem) -> bool:
     """Whether the table's limit can make plans dearer: not if all keys could have an entry."""
     return problem.most_entries < problem.loads.keys
@@ -64,22 +96,29 @@ def search_prices(problem: KeyProblem) -> Prices:
     Prices of nodes depend on one another only through keys that are not at home, so each trial improves those of the
     one before.
     """
-    loads = problem.loads
-    columns = (loads.home, loads.current, loads.work, loads.size, problem.limit)
+    loads, core = problem.loads, find_core(problem)
+    columns = (core.home, core.current, core.work, core.size)
     best = Prices(0.0, np.zeros(problem.node_count), 0.0)
     nodes = best.nodes
 
     def has_too_many(entry: float) -> bool:
         nonlocal best, nodes
-        nodes = price_nodes(*columns, entry, nodes)
-        bound, entries = value_prices(*columns, problem.most_entries, entry, nodes)
+        nodes = price_nodes(*columns, core.fixed, problem.limit, entry, nodes)
+        value, entries = value_prices(*columns, problem.limit, problem.most_entries, entry, nodes)
+        bound = value + float((core.fixed * nodes).sum())
         if bound > best.bound or not best.nodes.any():
             best = Prices(entry, nodes, bound)
         return entries > problem.most_entries
 
+    def prove() -> Prices:
+        # What bounds the plans of the core is no bound for plans of all keys; these prices have a bound for them, too.
+        everything = (loads.home, loads.current, loads.work, loads.size)
+        bound, _ = value_prices(*everything, problem.limit, problem.most_entries, best.entry, best.nodes)
+        return best._replace(bound=max(bound, 0.0))
+
     largest = loads.total_size
     if not has_too_many(0.0) or not largest:
-        return best
+        return prove()
     entry = largest / loads.keys
     if has_too_many(entry):
         while entry < largest and has_too_many(entry * _STEP):
@@ -95,4 +134,4 @@ def search_prices(problem: KeyProblem) -> Prices:
             low = middle
         else:
             high = middle
-    return best
+    return prove()

@@ -16,6 +16,8 @@ from migration.optional_compiling import compiled
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
+WORTHWHILE = 0.999  # a walk ends when what it may still save is less than a thousandth of its cover
+
 
 @compiled
 def price_to_leave(
@@ -116,8 +118,8 @@ def cover(
     """Pick keys of a node, none above `heaviest`, whose work covers `load - limit`; return count, price, load left.
 
     Keys are taken by price per work. One that would complete the cover is not taken but remembered if its cover is the
-    cheapest so far, and the walk goes on until no later key can complete a cheaper one: it costs at least its price
-    per work for all that is missing. What the cover does not need is given back, dearest first. The count is -1 if
+    cheapest so far, and the walk goes on until no later key can complete one that is worthwhile: it costs at least its
+    price per work for all that is missing. What a cover does not need is given back, dearest first. The count is -1 if
     these keys do not suffice. `values`, `rows` and `total` are the keys of the node, of which `counts[node]` are left
     in the heap.
     """
@@ -136,7 +138,7 @@ def cover(
         row = rows[place]
         if destination[row] != node or work[row] > heaviest:
             continue
-        if spent - values[place] * (left - limit) >= cheapest:
+        if spent - values[place] * (left - limit) >= WORTHWHILE * cheapest:
             break
         leaving = price_to_leave(
                 work[row], size[row], node, home[row], current[row], price,
@@ -206,6 +208,7 @@ def plan_at_price(
     current: Nodes,
     work: Floats,
     size: Floats,
+    fixed: Floats,
     limit: float,
     price: float,
     node_prices: Floats,
@@ -213,12 +216,14 @@ def plan_at_price(
 ) -> int:
     """Fill `destination` with a plan at these prices; return a row that no node accepts, or -1.
 
+    `fixed` is work on every node besides that of these keys.
+
     Keys that leave are placed by descending work: at home, else where they were, else on the least loaded node. One
     that fits nowhere goes where the lighter keys that make room for it are cheapest; they are placed after it.
     O(K + taken * (log K + nodes)), and O(K log K) at worst.
     """
     keys, node_count = len(work), len(node_prices)
-    loads, starts = np.zeros(node_count), np.zeros(node_count + 1, np.int64)
+    loads, starts = fixed.copy(), np.zeros(node_count + 1, np.int64)
     move_home(home, current, work, size, price, node_prices, destination, loads)
     overloaded = loads > limit
     if overloaded.any():

@@ -24,15 +24,23 @@ def price_at_entry(work: float, size: float, price: float, home_price: float) ->
 
 @compiled
 def price_nodes(
-    home: Nodes, current: Nodes, work: Floats, size: Floats, limit: float, price: float, node_prices: Floats
+    home: Nodes,
+    current: Nodes,
+    work: Floats,
+    size: Floats,
+    fixed: Floats,
+    limit: float,
+    price: float,
+    node_prices: Floats,
 ) -> Floats:
     """The least price of work on every node at which no more keys prefer it than it can carry.
 
     A key stays on a node while work there costs less than its limit price: what it costs to be elsewhere, per unit of
-    work, at the given prices of other nodes and of entries. O(K + k log K) for the k keys that are priced out.
+    work, at the given prices of other nodes and of entries. `fixed` is the work of other keys on every node.
+    O(K + k log K) for the k keys that are priced out.
     """
     node_count = len(node_prices)
-    loads, starts = np.zeros(node_count), np.zeros(node_count + 1, np.int64)
+    loads, starts = fixed.copy(), np.zeros(node_count + 1, np.int64)
     for row in range(len(work)):
         weight = work[row]
         node, back = current[row], home[row]
@@ -58,26 +66,33 @@ def price_nodes(
             starts[node + 1] = 0
     starts = np.cumsum(starts)
     values, rows = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
-    ends = starts[:-1].copy()
-    for row in range(len(work)):
-        weight = work[row]
-        node, back = current[row], home[row]
-        if weight == 0 or not (overloaded[node] or overloaded[back]):
-            continue
-        if overloaded[node]:
-            most = size[row] + price
-            if node != back:
-                most = price_at_entry(weight, size[row], price, node_prices[back])
-            if most > 0:
-                values[ends[node]] = -(most / weight)
-                rows[ends[node]] = row
-                ends[node] += 1
-        if node != back and overloaded[back]:
-            most = price_at_home(weight, size[row], price, node_prices[node])
-            if most > 0:
-                values[ends[back]] = -(most / weight)
-                rows[ends[back]] = row
-                ends[back] += 1
+    # Keys far above the price at hand are not priced out: look at the others first, and at all if these do not suffice.
+    for likely in (2.0, np.inf):
+        ends, near = starts[:-1].copy(), np.zeros(node_count)
+        highest = np.where(node_prices > 0, likely * node_prices, np.inf)
+        for row in range(len(work)):
+            weight = work[row]
+            node, back = current[row], home[row]
+            if weight == 0 or not (overloaded[node] or overloaded[back]):
+                continue
+            if overloaded[node]:
+                most = size[row] + price
+                if node != back:
+                    most = price_at_entry(weight, size[row], price, node_prices[back])
+                if 0 < most <= highest[node] * weight:
+                    values[ends[node]] = -(most / weight)
+                    rows[ends[node]] = row
+                    ends[node] += 1
+                    near[node] += weight
+            if node != back and overloaded[back]:
+                most = price_at_home(weight, size[row], price, node_prices[node])
+                if 0 < most <= highest[back] * weight:
+                    values[ends[back]] = -(most / weight)
+                    rows[ends[back]] = row
+                    ends[back] += 1
+                    near[back] += weight
+        if (near >= np.where(overloaded, loads - 0.99 * limit, 0.0)).all():
+            break
     for node in range(node_count):
         start, count = starts[node], ends[node] - starts[node]
         heapify(values[start:], rows[start:], count, work)

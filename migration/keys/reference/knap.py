@@ -2,56 +2,65 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
 from migration.keys.reference.one_shot import llfd, min_table
-from migration.keys.reference.prices import Columns, find_prices, price_nodes, price_to_be_elsewhere
+from migration.keys.reference.prices import Columns, find_core, find_prices, price_nodes, price_to_be_elsewhere
 
 
 def knap(problem: KeyProblem) -> KeyProposal:
     """Plan with entries for nothing; if the table does not fit, at the least price of an entry at which it does."""
-    columns = Columns.of(problem)
-    if problem.is_balanced and columns.count_entries(columns.current) <= problem.most_entries:
+    everything, rows = Columns.of(problem), find_core(problem)
+    core = everything.choose(rows, problem.node_loads.tolist())
+    if problem.is_balanced and everything.count_entries(everything.current) <= problem.most_entries:
         return KeyProposal(problem.loads.current, "")
     plans: list[list[int]] = []
     unplaced = -1
 
-    def fits(price: float, node_prices: list[float]) -> bool:
+    def fits(price: float, node_prices: list[float], rows: list[int], columns: Columns) -> bool:
         nonlocal unplaced
+        plan = problem.loads.current.tolist()
         try:
-            plan = plan_at_price(columns, price, node_prices)
+            for row, node in zip(rows, plan_at_price(columns, price, node_prices), strict=True):
+                plan[row] = node
         except NotPlaced as cause:
-            unplaced = cause.row
+            unplaced = rows[cause.row]
             return False
         plans.append(plan)
-        return columns.count_entries(plan) <= problem.most_entries
+        return everything.count_entries(plan) <= problem.most_entries
 
-    if not fits(0.0, [0.0] * columns.node_count):
+    if not fits(0.0, [0.0] * everything.node_count, list(range(problem.loads.keys)), everything):
         dual = find_prices(problem)
-        _search_price(columns, dual.entry, lambda price: fits(price, price_nodes(columns, price, dual.nodes)))
-    if not plans:
-        for fallback in (llfd, min_table):
-            try:
-                plans.append(fallback(problem).destination.tolist())
-            except NotPlaced:
-                continue
+        start = dual.entry or max(everything.total_size / problem.loads.keys, 1e-300)
+        if rows:
+            _search_price(start, lambda price: fits(price, price_nodes(core, price, dual.nodes), rows, core))
+    if not any(everything.count_entries(plan) <= problem.most_entries for plan in plans):
+        plans += _fall_back(problem)
     if not plans:
         raise NotPlaced(unplaced)
 
     def rank(plan: list[int]) -> tuple[int, float]:
         moved = np.array(plan) != problem.loads.current
-        return max(columns.count_entries(plan) - problem.most_entries, 0), float(problem.loads.size[moved].sum())
+        return max(everything.count_entries(plan) - problem.most_entries, 0), float(problem.loads.size[moved].sum())
 
     return KeyProposal(np.array(min(plans, key=rank), np.int32), "")
 
 
-def _search_price(columns: Columns, price: float, fits: Callable[[float], bool]) -> None:
+def _fall_back(problem: KeyProblem) -> list[list[int]]:
+    plans = []
+    for strategy in (llfd, min_table):
+        with suppress(NotPlaced):
+            plans.append(strategy(problem).destination.tolist())
+    return plans
+
+
+def _search_price(price: float, fits: Callable[[float], bool]) -> None:
     """From the price of the dual up, or down, by growing steps until the answer changes; then bisect."""
     step = 1.02
-    price = price or max(columns.total_size / len(columns.work), 1e-300)
     up = not fits(price)
     for _ in range(11):
         following = price * step if up else price / step
@@ -84,7 +93,7 @@ class _Planner:
     def __init__(self, columns: Columns, price: float, node_prices: list[float]) -> None:
         self.columns, self.price, self.node_prices = columns, price, node_prices
         self.place: list[int | None] = []
-        self.loads = [0.0] * columns.node_count
+        self.loads = list(columns.fixed)
         for row, (node, home) in enumerate(zip(columns.current, columns.home, strict=True)):
             difference = (node_prices[node] - node_prices[home]) * columns.work[row]
             if node != home and columns.size[row] - price < difference:
@@ -115,7 +124,7 @@ class _Planner:
             if self.place[row] != node or work > heaviest:
                 continue
             leaving = self._leaving(row)
-            if spent + leaving / work * (left - limit) >= (best[0] if best else math.inf):
+            if spent + leaving / work * (left - limit) >= 0.999 * (best[0] if best else math.inf):
                 break
             if left - work > limit:
                 taken.append(row)

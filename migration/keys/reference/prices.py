@@ -1,8 +1,10 @@
 """The dual of planning by key in plain Python: prices of nodes and of table entries."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
+
+import numpy as np
 
 from migration.keys.problem import KeyProblem
 
@@ -15,6 +17,7 @@ class Columns:
     current: list[int]
     work: list[float]
     size: list[float]
+    fixed: list[float]  # work per node of keys that are left out
     node_count: int
     limit: float
     most_entries: int
@@ -28,10 +31,25 @@ class Columns:
             loads.current.tolist(),
             loads.work.tolist(),
             loads.size.tolist(),
+            [0.0] * problem.node_count,
             problem.node_count,
             problem.limit,
             problem.most_entries,
             loads.total_size,
+        )
+
+    def choose(self, rows: list[int], node_loads: list[float]) -> "Columns":
+        """These rows alone; all other work is fixed where it is."""
+        chosen = [0.0] * self.node_count
+        for row in rows:
+            chosen[self.current[row]] += self.work[row]
+        return replace(
+            self,
+            home=[self.home[row] for row in rows],
+            current=[self.current[row] for row in rows],
+            work=[self.work[row] for row in rows],
+            size=[self.size[row] for row in rows],
+            fixed=[max(load - mine, 0.0) for load, mine in zip(node_loads, chosen, strict=True)],
         )
 
     def count_entries(self, plan: list[int]) -> int:
@@ -56,12 +74,21 @@ def price_to_be_elsewhere(columns: Columns, row: int, node: int, price: float, n
     return min(size, size - price + node_prices[home] * work)
 
 
+def find_core(problem: KeyProblem) -> list[int]:
+    """Rows of keys with an entry, or with a twentieth of the average excess per entry, now or with all keys at home."""
+    loads = problem.loads
+    node_loads = problem.node_loads, problem.loads_of(loads.home)
+    least = 0.05 * max(float(np.maximum(each - problem.limit, 0.0).sum()) for each in node_loads) / problem.most_entries
+    rows = zip(loads.home.tolist(), loads.current.tolist(), loads.work.tolist(), strict=True)
+    return [row for row, (home, current, work) in enumerate(rows) if home != current or work >= least]
+
+
 def price_nodes(columns: Columns, price: float, node_prices: list[float]) -> list[float]:
     """For every node the least price at which no more keys prefer it than it can carry, if other prices stand."""
     result = []
     for node in range(columns.node_count):
         wanting = []
-        load = 0.0
+        load = columns.fixed[node]
         for row, work in enumerate(columns.work):
             if node in (columns.home[row], columns.current[row]) and work > 0:
                 most = price_to_be_elsewhere(columns, row, node, price, node_prices) / work
@@ -99,22 +126,28 @@ def value_prices(columns: Columns, price: float, node_prices: list[float]) -> tu
 
 def find_prices(problem: KeyProblem) -> Prices:
     """Try prices of an entry four times apart until one leaves a short table and the next does not, then bisect."""
-    columns = Columns.of(problem)
+    everything = Columns.of(problem)
+    columns = everything.choose(find_core(problem), problem.node_loads.tolist())
     best = Prices(0.0, [0.0] * columns.node_count, 0.0)
     nodes = best.nodes
 
     def has_too_many(entry: float) -> bool:
         nonlocal best, nodes
         nodes = price_nodes(columns, entry, nodes)
-        bound, entries = value_prices(columns, entry, nodes)
+        value, entries = value_prices(columns, entry, nodes)
+        bound = value + float((np.array(columns.fixed) * np.array(nodes)).sum())
         if bound > best.bound or not any(best.nodes):
             best = Prices(entry, nodes, bound)
         return entries > columns.most_entries
 
+    def prove() -> Prices:
+        bound, _ = value_prices(everything, best.entry, best.nodes)
+        return replace(best, bound=max(bound, 0.0))
+
     largest = columns.total_size
     if not has_too_many(0.0) or not largest:
-        return best
-    entry = largest / len(columns.work)
+        return prove()
+    entry = largest / problem.loads.keys
     if has_too_many(entry):
         while entry < largest and has_too_many(entry * 4):
             entry *= 4
@@ -129,4 +162,4 @@ def find_prices(problem: KeyProblem) -> Prices:
             low = middle
         else:
             high = middle
-    return best
+    return prove()

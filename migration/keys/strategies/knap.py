@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from migration.keys.bound import find_prices
+from migration.keys.bound import Core, find_core, find_prices
 from migration.keys.kernels.knap import plan_at_price
 from migration.keys.kernels.prices import price_nodes
 from migration.keys.loads import Floats, Nodes
@@ -23,12 +23,24 @@ class _Trials:
         self.unplaced = -1
         self._rank: tuple[int, float] = (0, 0.0)
 
-    def fits(self, price: float, node_prices: Floats) -> bool:
-        """Plan at these prices; return whether the plan's table fits."""
-        loads = self.problem.loads
-        destination = np.empty(loads.keys, np.int32)
-        columns = (loads.home, loads.current, loads.work, loads.size)
-        row = plan_at_price(*columns, self.problem.limit, price, node_prices, destination)
+    @property
+    def has_fitting(self) -> bool:
+        return self.destination is not None and not self._rank[0]
+
+    def fits(self, price: float, node_prices: Floats, core: Core | None = None) -> bool:
+        """Plan at these prices, for the keys of the core or for all; return whether the plan's table fits."""
+        loads, limit = self.problem.loads, self.problem.limit
+        if core is None:
+            columns = (loads.home, loads.current, loads.work, loads.size, np.zeros(len(node_prices)))
+            destination = np.empty(loads.keys, np.int32)
+            row = int(plan_at_price(*columns, limit, price, node_prices, destination))
+        else:
+            columns = (core.home, core.current, core.work, core.size, core.fixed)
+            moved = np.empty(len(core.rows), np.int32)
+            row = int(plan_at_price(*columns, limit, price, node_prices, moved))
+            row = int(core.rows[row]) if row >= 0 else row
+            destination = loads.current.copy()
+            destination[core.rows] = moved
         if row < 0:
             return self.add(destination)
         self.unplaced = row
@@ -58,7 +70,7 @@ def knap(problem: KeyProblem) -> KeyProposal:
     if trials.fits(0.0, np.zeros(problem.node_count)):
         return _propose(trials, "the cheapest keys that cover the excess of overloaded nodes moved")
     price = _search_price(problem, trials)
-    if trials.destination is None:
+    if not trials.has_fitting:
         for start in (loads.current, loads.home):
             try:
                 trials.add(rebalance_from(problem, start))
@@ -76,14 +88,16 @@ def _propose(trials: _Trials, reason: str) -> KeyProposal:
 
 def _search_price(problem: KeyProblem, trials: _Trials) -> float:
     """Try prices of an entry around that of the dual until the least one at which the table fits is enclosed."""
-    loads = problem.loads
-    columns = (loads.home, loads.current, loads.work, loads.size, problem.limit)
+    loads, core = problem.loads, find_core(problem)
+    columns = (core.home, core.current, core.work, core.size, core.fixed, problem.limit)
     dual = find_prices(problem)
 
     def fits(price: float) -> bool:
-        return trials.fits(price, price_nodes(*columns, price, dual.nodes))
+        return trials.fits(price, price_nodes(*columns, price, dual.nodes), core)
 
     price, step = dual.entry, _FIRST_STEP
+    if not len(core.rows):
+        return price
     if not price:
         price = max(loads.total_size / loads.keys, 1e-300)
     up = not fits(price)

@@ -1,0 +1,192 @@
+"""The time, the memory and the cost of planning by key: `make bench-keys`.
+
+Every size is measured in a process of its own, so that its peak memory is its own.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+
+from benchmarks.report import RESULTS, duration, table, timed
+from migration import KeyLoads, KeyPlan, MigrationError, kernel_info, plan_keys
+from migration.keys import DEFAULT_THETA, KEY_STRATEGIES
+
+NODES = 15
+SKEW = 0.85  # of Zipf: the paper's default
+DRIFT = 0.5  # the work of one node grows by this share between the balanced start and the plan
+SIZES = (10**4, 10**5, 10**6, 10**7)
+PAPER = {10**6: "6 s (compact: 0.6 s)"}  # paper 000, Mixed on every key and on compact records
+GOALS = {("mixed", 10**5): 5e-3, ("mixed", 10**6): 60e-3, ("mixed", 10**7): 1.0}  # seconds
+
+# What is too slow or too large beyond a size: brute force plans once for every entry.
+LARGEST = {"mixed-bf": 10**4, "simple": 10**6, "readj": 10**5}
+
+
+class Measure(NamedTuple):
+    """One row: how a strategy did at one size; `note` says why there is no plan."""
+
+    name: str
+    keys: int
+    seconds: float = 0.0
+    p90: float = 0.0
+    moves: int = 0
+    entries: int = 0
+    cost_share: float = 0.0
+    ratio: float = 0.0
+    note: str = ""
+
+
+def make_loads(keys: int, seed: int = 1) -> KeyLoads:
+    """Zipf work on a table that was balanced before the work of one node grew."""
+    rng = np.random.default_rng(seed)
+    hashes = rng.permutation(np.arange(keys, dtype=np.int64) * 0x9E3779B97F4A7C1)
+    home = rng.integers(0, NODES, keys, dtype=np.int32)
+    before = rng.permutation(1e6 / np.arange(1, keys + 1) ** SKEW)
+    start = plan_keys(KeyLoads(hashes, home, None, before), NODES, strategy="mixed", relax=True)
+    current = home.copy()
+    order = np.argsort(hashes)
+    current[order[np.searchsorted(hashes, start.entries.hashes, sorter=order)]] = start.entries.targets
+    after = _let_grow(before, current, 0, rng)
+    size = (before + after) * rng.uniform(0.5, 2, keys)
+    return KeyLoads(hashes, home, current, after, size)
+
+
+def _let_grow(
+    work: np.ndarray[Any, np.dtype[np.float64]],
+    current: np.ndarray[Any, np.dtype[np.int32]],
+    node: int,
+    rng: np.random.Generator,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Exchange the work of keys on a node with heavier keys elsewhere until the node carries DRIFT more."""
+    here, elsewhere = np.flatnonzero(current == node), rng.permutation(np.flatnonzero(current != node))
+    partners = elsewhere[: len(here)]
+    gain = np.maximum(work[partners] - work[here], 0)
+    swapped = (gain > 0) & (np.cumsum(gain) <= DRIFT * work[here].sum())
+    grown = work.copy()
+    grown[here[swapped]], grown[partners[swapped]] = work[partners[swapped]], work[here[swapped]]
+    return grown
+
+
+def measure_strategy(name: str, loads: KeyLoads) -> Measure:
+    """Time whole calls of `plan_keys`, with the paper's defaults."""
+    if loads.keys > LARGEST.get(name, loads.keys):
+        return Measure(name, loads.keys, note=f"not beyond {LARGEST[name]:,} keys")
+
+    def make_plan() -> KeyPlan:
+        return plan_keys(loads, NODES, strategy=name, relax=True)
+
+    try:
+        plan = make_plan()
+    except MigrationError as error:
+        return Measure(name, loads.keys, note=type(error).__name__)
+    spent = timed(make_plan, 1.0, 3, 500)
+    return Measure(
+        name,
+        loads.keys,
+        spent.median,
+        spent.p90,
+        len(plan.moves),
+        len(plan.entries),
+        plan.cost_share,
+        plan.ratio,
+        "relaxed" if plan.relaxed else "",
+    )
+
+
+def measure_loads(loads: KeyLoads) -> Measure:
+    """Time the checks of `KeyLoads`, which come before every plan."""
+    columns = (loads.hashes, loads.home, loads.current, loads.work, loads.size)
+    spent = timed(lambda: KeyLoads(*columns), 1.0, 3, 500)
+    return Measure("KeyLoads", loads.keys, spent.median, spent.p90)
+
+
+# A further row is an entry here: what it is called, and how it is measured for given loads.
+ROWS: Mapping[str, Callable[[KeyLoads], Measure]] = {
+    "KeyLoads": measure_loads,
+    **{name: (lambda loads, name=name: measure_strategy(name, loads)) for name in KEY_STRATEGIES},
+}
+
+
+def measure_size(keys: int) -> dict[str, Any]:
+    """All rows for one size, and the peak memory of this process in MB."""
+    loads = make_loads(keys)
+    rows = [measure(loads)._asdict() for measure in ROWS.values()]
+    return {"rows": rows, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def measure_in_child(keys: int) -> tuple[list[Measure], float]:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "benchmarks.keys", "--keys", str(keys)], capture_output=True, text=True, check=True
+    )
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return [Measure(**row) for row in answer["rows"]], float(answer["peak"])
+
+
+def format_measure(measure: Measure) -> list[str]:
+    if not measure.seconds:
+        return [measure.name, "", "", "", "", "", "", "", "", measure.note]
+    goal = GOALS.get((measure.name, measure.keys))
+    met = "" if goal is None else f"{duration(goal)}: {'yes' if measure.seconds <= goal else 'NO'}"
+    paper = PAPER.get(measure.keys, "") if measure.name == "mixed" else ""
+    timing = [measure.name, duration(measure.seconds), duration(measure.p90), met, paper]
+    if measure.name not in KEY_STRATEGIES:
+        return [*timing, "", "", "", "", measure.note]
+    cost = [f"{measure.moves:,}", f"{measure.entries:,}", f"{measure.cost_share:.2%}", f"{measure.ratio:.3g}"]
+    return [*timing, *cost, measure.note]
+
+
+def draw(path: Path, measures: list[Measure]) -> None:
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for name in dict.fromkeys(measure.name for measure in measures):
+        rows = [measure for measure in measures if measure.name == name and measure.seconds]
+        left.loglog([row.keys for row in rows], [row.seconds * 1e3 for row in rows], "o-", label=name)
+        costs = [row for row in rows if row.ratio]
+        right.loglog([row.keys for row in costs], [row.ratio for row in costs], "o-", label=name)
+    left.loglog([10**6, 10**6], [6e3, 6e2], "kx", label="paper 000: every key, compact")
+    left.set(xlabel=f"keys ({NODES} nodes, Zipf {SKEW}, theta {DEFAULT_THETA})", ylabel="milliseconds per plan")
+    right.axhline(1, color="black", linewidth=1)
+    right.set(xlabel="keys", ylabel="state moved, times the lower bound")
+    left.legend(fontsize="x-small")
+    for axes in (left, right):
+        axes.grid(visible=True, which="both", alpha=0.3)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keys", type=int, help="measure this size only, and print JSON")
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="leave out larger sizes")
+    asked = parser.parse_args()
+    if asked.keys:
+        print(json.dumps(measure_size(asked.keys)))
+        return
+    kernel = kernel_info()
+    print(
+        f"kernels: {kernel.name}; {NODES} nodes, Zipf {SKEW}, theta {DEFAULT_THETA}, one node carries {DRIFT:.0%} more"
+    )
+    header = ["strategy", "median", "p90", "goal", "paper", "moves", "entries", "cost", "of bound", "note"]
+    everything: list[Measure] = []
+    for keys in (size for size in SIZES if size <= asked.most):
+        measures, peak = measure_in_child(keys)
+        everything += measures
+        title = f"{keys:,} keys; peak memory {peak:,.0f} MB, loads and plans of all strategies included"
+        print(table(title, header, [format_measure(measure) for measure in measures]), flush=True)
+    target = RESULTS / "keys.png"
+    draw(target, everything)
+    print(f"\nchart: {target.relative_to(Path.cwd())}")
+
+
+if __name__ == "__main__":
+    main()

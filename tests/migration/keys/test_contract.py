@@ -1,0 +1,155 @@
+"""What every strategy promises: theta and most_entries hold, or a typed error names what would do, or the plan was
+relaxed and says so.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migration import KeysInfeasible, TooManyEntries
+from migration.keys import KEY_STRATEGIES, KeyLoads, KeyPlan, plan_keys
+from tests.migration.keys.instances import THETAS, random_loads, zipf_loads
+
+PLANNERS = [name for name in KEY_STRATEGIES if name != "ideal"]  # a bound, not a plan
+RESOLUTION = 1e-4  # of theta, in the search for the smallest one
+
+
+def check_plan(plan: KeyPlan, loads: KeyLoads) -> None:
+    """The plan's parts follow from the loads and from one another."""
+    position = {key: row for row, key in enumerate(loads.hashes.tolist())}
+    destination = loads.current.copy()
+    for key, source, target, size in zip(
+        plan.moves.hashes.tolist(), plan.moves.sources, plan.moves.targets, plan.moves.sizes, strict=True
+    ):
+        row = position[key]
+        assert (loads.current[row], loads.size[row]) == (source, size)
+        destination[row] = target
+    away = np.flatnonzero(destination != loads.home)
+    assert plan.entries.hashes.tolist() == loads.hashes[away].tolist()
+    assert plan.entries.targets.tolist() == destination[away].tolist()
+    after = [math.fsum(loads.work[destination == node].tolist()) for node in range(len(plan.nodes))]
+    assert plan.loads_after == pytest.approx(after)
+    assert plan.cost == pytest.approx(math.fsum(plan.moves.sizes.tolist()))
+    assert plan.lower_bound <= plan.cost * (1 + 1e-9) + 1e-9
+    assert plan.balanced
+    assert max(after) <= plan.cap * (1 + 1e-9)
+
+
+def plan_or_error(
+    loads: KeyLoads, nodes: int, theta: float, strategy: str, most_entries: int
+) -> KeyPlan | KeysInfeasible | TooManyEntries:
+    try:
+        return plan_keys(loads, nodes, theta, strategy, most_entries)
+    except (KeysInfeasible, TooManyEntries) as error:
+        return error
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+@given(seed=st.integers(0, 2**32), theta=st.sampled_from(THETAS), most_entries=st.sampled_from([1, 3, 10, 3_000]))
+def test_a_plan_keeps_its_limits_or_says_what_would_do(
+    strategy: str, seed: int, theta: float, most_entries: int
+) -> None:
+    loads, nodes = random_loads(np.random.default_rng(seed), 25)
+    relaxed = plan_keys(loads, nodes, theta, strategy, most_entries, relax=True)
+    check_plan(relaxed, loads)
+    assert relaxed.theta == theta
+    answer = plan_or_error(loads, nodes, theta, strategy, most_entries)
+    if isinstance(answer, KeysInfeasible):
+        assert answer.smallest_theta > theta
+        again = plan_keys(loads, nodes, answer.smallest_theta, strategy, 10**6)
+        assert again.theta_reached <= answer.smallest_theta + 1e-9
+        assert relaxed.relaxed
+        assert "theta relaxed from" in relaxed.reason
+    elif isinstance(answer, TooManyEntries):
+        assert answer.fewest_entries > most_entries
+        assert len(plan_keys(loads, nodes, theta, strategy, answer.fewest_entries).entries) <= answer.fewest_entries
+        assert relaxed.relaxed
+        assert "most_entries relaxed from" in relaxed.reason
+    else:
+        check_plan(answer, loads)
+        assert len(answer.entries) <= most_entries
+        assert answer.theta_reached <= theta + 1e-9
+        assert not answer.relaxed
+        assert answer == relaxed
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_the_theta_in_the_error_is_about_the_smallest_that_works(strategy: str) -> None:
+    refused = 0
+    for seed in range(40):
+        loads, nodes = random_loads(np.random.default_rng(seed), 20)
+        answer = plan_or_error(loads, nodes, 0.0, strategy, 10**6)
+        if isinstance(answer, KeysInfeasible) and answer.smallest_theta > 2 * RESOLUTION:
+            refused += 1
+            with pytest.raises(KeysInfeasible):
+                plan_keys(loads, nodes, answer.smallest_theta - RESOLUTION, strategy, 10**6)
+    assert refused > 10
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_a_key_heavier_than_the_cap_is_named_with_the_theta_that_it_needs(strategy: str) -> None:
+    loads = KeyLoads([11, 22, 33, 44], [0, 0, 1, 1], None, [9.0, 1.0, 1.0, 1.0])
+    with pytest.raises(KeysInfeasible, match=r"hash 11 alone carries 9, above the cap 6\.48") as caught:
+        plan_keys(loads, 2, strategy=strategy)
+    assert caught.value.heaviest_hash == 11
+    assert caught.value.smallest_theta == pytest.approx(0.5)
+    assert str(caught.value).endswith("Raise theta to 0.5, pass relax=True to accept it, or split that key.")
+    plan = plan_keys(loads, 2, strategy=strategy, relax=True)
+    assert plan.relaxed
+    assert plan.loads_after in ((9.0, 3.0), (3.0, 9.0))
+    assert "theta relaxed from 0.08 to 0.5" in str(plan)
+
+
+@pytest.mark.parametrize("strategy", [name for name in PLANNERS if name not in ("simple", "min-table")])
+def test_nothing_moves_if_all_nodes_are_within_the_cap(strategy: str) -> None:
+    loads = KeyLoads(range(6), [0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0], [1.0] * 6)
+    plan = plan_keys(loads, 3, strategy=strategy)
+    assert (len(plan.moves), plan.cost, plan.ratio) == (0, 0, 1)
+    assert len(plan.entries) == 3
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_loads_without_any_work_are_balanced(strategy: str) -> None:
+    plan = plan_keys(KeyLoads([1, 2], [0, 0], None, [0.0, 0.0], [1.0, 1.0]), 2, 0.0, strategy)
+    assert plan.balanced
+    assert plan.theta_reached == 0
+
+
+@pytest.mark.parametrize("strategy", ["mixed", "min-mig", "min-table", "llfd"])
+def test_zipf_loads_are_planned_within_the_papers_limits(strategy: str) -> None:
+    loads = zipf_loads(20_000, 15)
+    plan = plan_keys(loads, 15, strategy=strategy)
+    check_plan(plan, loads)
+    assert plan.theta_before > 0.08 >= plan.theta_reached
+    assert len(plan.entries) <= 3_000
+
+
+def test_mixed_moves_entries_back_until_the_table_fits() -> None:
+    loads = zipf_loads(5_000, 10, away=0.2)
+    free = plan_keys(loads, 10, strategy="min-mig", most_entries=10**6)
+    small = plan_keys(loads, 10, strategy="min-table", most_entries=10**6)
+    limit = (len(free.entries) + len(small.entries)) // 2
+    plan = plan_keys(loads, 10, strategy="mixed", most_entries=limit)
+    assert len(small.entries) < len(plan.entries) <= limit < len(free.entries)
+    assert free.cost < plan.cost < small.cost
+    with pytest.raises(TooManyEntries) as caught:
+        plan_keys(loads, 10, strategy="mixed", most_entries=len(small.entries) // 2)
+    assert caught.value.fewest_entries <= len(small.entries)
+
+
+def test_brute_force_costs_at_most_what_mixed_does() -> None:
+    for seed in range(60):
+        loads, nodes = random_loads(np.random.default_rng(seed), 30)
+        mixed = plan_or_error(loads, nodes, 0.3, "mixed", 5)
+        if isinstance(mixed, KeyPlan):
+            assert plan_keys(loads, nodes, 0.3, "mixed-bf", 5).cost <= mixed.cost
+
+
+def test_a_larger_beta_prefers_heavy_keys() -> None:
+    loads = zipf_loads(3_000, 10)
+    plans = [plan_keys(loads, 10, strategy="min-mig", most_entries=10**6, beta=beta) for beta in (0.5, 1.0, 2.0)]
+    assert [len(plan.moves) for plan in plans] == sorted((len(plan.moves) for plan in plans), reverse=True)
+    assert len(plans[0].moves) > len(plans[-1].moves)
