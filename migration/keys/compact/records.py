@@ -76,8 +76,8 @@ class KeyRecords:
 
     def loads(self, node_count: int) -> Floats:
         """The work of every node with all keys at their destinations."""
-        weights: Floats = self.work * self.count
-        return np.bincount(self.destination, weights=weights, minlength=node_count)
+        loads: Floats = np.bincount(self.destination, self.work * self.count, node_count).astype(np.float64)
+        return loads
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
         return type(self)(*(column[chosen] for column in self.columns))

@@ -22,7 +22,7 @@ def test_a_table_that_is_too_small_counts_as_relaxed() -> None:
     loads = KeyLoads(range(10), [0] * 10, None, [1.0] * 10)
     sample, destination = plan_once(loads, "min-mig", lab.setting(nodes=2, most_entries=1), {})
     assert sample.relaxed
-    assert sample.entries == np.count_nonzero(destination) == 4
+    assert sample.entries == np.count_nonzero(destination) == 5
 
 
 def test_every_plan_of_a_trajectory_keeps_theta() -> None:
@@ -39,5 +39,6 @@ def test_means_are_over_trajectories_and_times_are_medians() -> None:
 
     found = summarise([[sample(1, 2), sample(9, 4)], [sample(2, 5, relaxed=True), sample(3, 5)]])
     assert found.milliseconds == 2.5
-    assert (found.moved_percent, found.moved_standard_error) == (4, pytest.approx(1))
+    assert found.moved_percent == 4
+    assert found.moved_standard_error == pytest.approx(1)
     assert found.relaxed_percent == 25
