@@ -13,6 +13,7 @@ from migration.keys.problem import KeyProblem
 
 _STEP = 4.0  # from one price of an entry to the next until the best one is enclosed
 _WORTH_AN_ENTRY = 0.05
+_LEAST_SHARE = 4.0**-6  # of the mean state of a key: an entry of that price is as good as free
 _HALVINGS = 8  # the price is then known to 4 ** (1 / 2 ** 8), half a percent
 
 
@@ -120,12 +121,13 @@ def search_prices(problem: KeyProblem) -> Prices:
     if not has_too_many(0.0) or not largest:
         return prove()
     entry = largest / loads.keys
+    least = entry * _LEAST_SHARE
     if has_too_many(entry):
         while entry < largest and has_too_many(entry * _STEP):
             entry *= _STEP
         low, high = entry, entry * _STEP
     else:
-        while entry > largest * 1e-12 and not has_too_many(entry / _STEP):
+        while entry > least and not has_too_many(entry / _STEP):
             entry /= _STEP
         low, high = entry / _STEP, entry
     for _ in range(_HALVINGS):

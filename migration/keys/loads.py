@@ -99,7 +99,7 @@ class KeyLoads:
         return f"{self.keys:,} keys ({self.entries:,} not at home), work {self.total_work:g}, state {self.total_size:g}"
 
     @property
-    def _columns(self) -> tuple[Hashes, Nodes, Nodes, Floats, Floats]:
+    def _columns(self) -> tuple[NDArray[Any], ...]:
         return self.hashes, self.home, self.current, self.work, self.size
 
 

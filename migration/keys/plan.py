@@ -51,17 +51,19 @@ def plan_keys(
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
     entries = int(np.count_nonzero(proposal.destination != loads.home))
+    bounded = problem  # the bound is for plans that keep to the same limits
     if entries > problem.most_entries:
         if not relax:
             raise TooManyEntries(
                 strategy=strategy, theta=problem.theta, fewest_entries=entries, most_entries=problem.most_entries
             )
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {entries:,}")
+        bounded = problem.with_most_entries(entries)
     return KeyPlan.of(
         problem,
         proposal.destination,
         strategy=strategy,
-        lower_bound=lower_bound(problem),
+        lower_bound=lower_bound(bounded),
         theta=float(theta),
         most_entries=problem.most_entries,
         relaxed=bool(reasons),

@@ -1,5 +1,6 @@
 """A key-planning problem with checked arguments, and what a strategy answers."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -114,9 +115,14 @@ class KeyProposal(NamedTuple):
     reason: str
 
 
+def is_amount(value: object) -> bool:
+    """Whether a value is a finite number that is not negative."""
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) < math.inf
+
+
 def check_theta(theta: float) -> float:
     """Return theta as a float; raise for NaN, infinity and negative values."""
-    if isinstance(theta, bool | np.bool_) or not isinstance(theta, Real) or not 0 <= float(theta) < float("inf"):
+    if not is_amount(theta):
         raise InvalidInput(
             f"theta is {theta!r}. Give the allowed overload as a number >= 0; 0.08 allows 8 % above the mean."
         )

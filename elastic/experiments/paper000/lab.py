@@ -120,13 +120,16 @@ def plan_once(loads: KeyLoads, strategy: str, setting: Setting, options: Mapping
         relaxed = True
     milliseconds = (time.perf_counter() - began) / MILLISECOND
     entries = int(np.count_nonzero(destination != loads.home))
+    reached = float(problem.loads_of(destination).max()) / problem.mean - 1
+    # No plan satisfies what had to be relaxed, so no number bounds it; the bound is that of the relaxed problem.
+    answered = problem.with_most_entries(max(entries, problem.most_entries)).with_theta(max(problem.theta, reached))
     moved = float(loads.size[destination != loads.current].sum())
     sample = Sample(
         milliseconds,
         100 * moved / loads.total_size,
-        100 * lower_bound(problem) / loads.total_size,
+        100 * lower_bound(answered) / loads.total_size,
         entries,
-        float(problem.loads_of(destination).max()) / problem.mean - 1,
+        reached,
         relaxed or entries > setting.most_entries,
     )
     return sample, destination

@@ -21,7 +21,7 @@ class ExperimentScale:
     windows: tuple[int, ...] = (1, 5)
     runs: int = 3  # trajectories with seeds of their own
     intervals: int = 8  # plans of a trajectory, after the first one from the hash alone
-    skew_intervals: int = 20  # the paper has 50, with the same curves
+    skew_intervals: int = 50
     node_counts: tuple[int, ...] = (5, 10, 20, 30, 40)
     skew_node_counts: tuple[int, ...] = (5, 10, 20, 40)
     thetas: tuple[float, ...] = (0.02, 0.05, 0.08, 0.15, 0.2, 0.3)

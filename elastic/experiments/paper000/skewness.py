@@ -36,13 +36,16 @@ def _rows(lab: Lab, panel: str, nodes: int, keys: int) -> list[SkewnessRow]:
 
 
 def _average_loads(lab: Lab, nodes: int, keys: int) -> Floats:
-    """The ascending loads of the nodes over their mean: an average over intervals."""
+    """The ascending loads of the nodes over their mean: an average over intervals.
+
+    Every interval gives the frequencies to keys anew. Were they to fluctuate without a rebalance in between, some nodes
+    would grow again and again.
+    """
     workload = lab.setting(nodes=nodes, keys=keys, window=1).workload(1_000 * lab.seed)
-    total = np.zeros(nodes)
+    rng, total = np.random.default_rng([lab.seed, nodes, keys]), np.zeros(nodes)
     for _ in range(lab.scale.skew_intervals):
-        loads = np.bincount(workload.home, weights=workload.frequency, minlength=nodes)
+        loads = np.bincount(workload.home, rng.permutation(workload.frequency), nodes)
         total += np.sort(loads) / loads.mean()
-        workload = workload.advance()
     return total / lab.scale.skew_intervals
 
 

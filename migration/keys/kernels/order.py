@@ -48,8 +48,8 @@ class Groups(NamedTuple):
 class Order(NamedTuple):
     """Rows by highest work if `beta` is negative, else by highest `priority`.
 
-    What remains of node d is in `values` and `rows`, from `start[d]`: its chunk from `next[d]` to `count[d]`, or a heap
-    of `count[d]` rows. A chunk that is not full has all rows of its node.
+    What remains of node d is in `values` and `rows`, from `start[d]`: its chunk from `next[d]` to `counts[d]`, or a
+    heap of `counts[d]` rows. A chunk that is not full has all rows of its node.
     """
 
     beta: float
@@ -57,7 +57,7 @@ class Order(NamedTuple):
     rows: Rows
     start: Places
     next: Places
-    count: Places
+    counts: Places
     is_heap: Flags
 
 
@@ -88,7 +88,7 @@ def fill_chunks(order: Order, chosen: Flags, keys: Keys) -> None:
     Keys without work are left out, because moving them relieves no node.
     """
     work, size, destination, taken = keys
-    beta, values, rows, starts, counts = order.beta, order.values, order.rows, order.start, order.count
+    beta, values, rows, starts, counts = order.beta, order.values, order.rows, order.start, order.counts
     ends = starts[:-1].copy()
     worst = np.zeros(len(chosen))  # the value that a row needs to be among the best so far
     for row in range(len(work)):
@@ -117,13 +117,13 @@ def fill_chunks(order: Order, chosen: Flags, keys: Keys) -> None:
 def has_next(order: Order, node: int, groups: Groups, keys: Keys) -> bool:
     """Whether the node has a row that is not used up; makes the heap if the chunk is."""
     if order.is_heap[node]:
-        return bool(order.count[node] > 0)
-    if order.next[node] < order.count[node]:
+        return bool(order.counts[node] > 0)
+    if order.next[node] < order.counts[node]:
         return True
-    if order.count[node] < CHUNK:
+    if order.counts[node] < CHUNK:
         return False
     make_heap(order, node, groups, keys)
-    return bool(order.count[node] > 0)
+    return bool(order.counts[node] > 0)
 
 
 @compiled
@@ -138,9 +138,9 @@ def skip(order: Order, node: int, keys: Keys) -> None:
     if not order.is_heap[node]:
         order.next[node] += 1
         return
-    start, count = order.start[node], order.count[node]
+    start, count = order.start[node], order.counts[node]
     remove_first(order.values[start:], order.rows[start:], count, keys.work)
-    order.count[node] -= 1
+    order.counts[node] -= 1
 
 
 @compiled
@@ -151,11 +151,11 @@ def make_heap(order: Order, node: int, groups: Groups, keys: Keys) -> None:
         group_rows(keys.destination, everywhere, groups.end, keys.work, keys.taken, groups.rows)
         groups.is_filled[0] = True
     start, end = groups.start[node], groups.end[node]
-    last = start + order.count[node] - 1
+    last = start + order.counts[node] - 1
     last_value, last_row = order.values[last], order.rows[last]
     order.is_heap[node] = True
     order.next[node] = 0
-    order.count[node] = rank_rows(
+    order.counts[node] = rank_rows(
         groups.rows[start:end],
         keys.taken,
         keys.work,
@@ -165,7 +165,7 @@ def make_heap(order: Order, node: int, groups: Groups, keys: Keys) -> None:
         order.values[start:],
         order.rows[start:],
     )
-    while order.count[node] > 0 and not comes_before(
+    while order.counts[node] > 0 and not comes_before(
         last_value, last_row, order.values[start], order.rows[start], keys.work
     ):
         skip(order, node, keys)

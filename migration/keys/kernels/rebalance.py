@@ -27,11 +27,11 @@ from migration.optional_compiling import compiled
 
 
 class Candidates(NamedTuple):
-    """Keys that wait for a node: a heap of `count[0]` rows, highest work first."""
+    """Keys that wait for a node: a heap of `length[0]` rows, highest work first."""
 
     values: Floats
     rows: Rows
-    count: Places
+    length: Places
 
 
 class Balance(NamedTuple):
@@ -77,10 +77,10 @@ def rebalance(work: Floats, size: Floats, destination: Nodes, node_count: int, l
     balance = Balance(load, np.zeros(node_count), np.argsort(load, kind="mergesort"))  # stable, so ties by node
     heavy = ranked if beta < 0 else make_order(-1.0, start)
     can_exchange = False
-    while candidates.count[0] > 0:
+    while candidates.length[0] > 0:
         row = candidates.rows[0]
-        remove_first(candidates.values, candidates.rows, candidates.count[0], work)
-        candidates.count[0] -= 1
+        remove_first(candidates.values, candidates.rows, candidates.length[0], work)
+        candidates.length[0] -= 1
         position = 0
         while position < node_count:
             node = balance.order[position]
@@ -95,7 +95,7 @@ def rebalance(work: Floats, size: Floats, destination: Nodes, node_count: int, l
                 break
             position += 1
         if position == node_count:
-            return row
+            return int(row)
         place(row, position, balance, keys)
     return -1
 
@@ -105,8 +105,8 @@ def take(row: int, node: int, load: Floats, keys: Keys, candidates: Candidates) 
     """Take a stationary key from its node and make it a candidate."""
     keys.taken[row] = True
     load[node] -= keys.work[row]
-    push(candidates.values, candidates.rows, candidates.count[0], keys.work[row], row, keys.work)
-    candidates.count[0] += 1
+    push(candidates.values, candidates.rows, candidates.length[0], keys.work[row], row, keys.work)
+    candidates.length[0] += 1
 
 
 @compiled

@@ -62,7 +62,7 @@ def _search_price(price: float, fits: Callable[[float], bool]) -> None:
     """From the price of the dual up, or down, by growing steps until the answer changes; then bisect."""
     step = 1.02
     up = not fits(price)
-    for _ in range(11):
+    for _ in range(11 if up else 3):
         following = price * step if up else price / step
         if fits(following) == up:
             break

@@ -148,12 +148,13 @@ def find_prices(problem: KeyProblem) -> Prices:
     if not has_too_many(0.0) or not largest:
         return prove()
     entry = largest / problem.loads.keys
+    least = entry * 4.0**-6
     if has_too_many(entry):
         while entry < largest and has_too_many(entry * 4):
             entry *= 4
         low, high = entry, entry * 4
     else:
-        while entry > largest * 1e-12 and not has_too_many(entry / 4):
+        while entry > least and not has_too_many(entry / 4):
             entry /= 4
         low, high = entry / 4, entry
     for _ in range(8):

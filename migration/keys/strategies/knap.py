@@ -11,6 +11,7 @@ from migration.keys.strategies.llfd import rebalance_from
 
 _FIRST_STEP = 1.02  # factor between two prices of an entry; it is squared until the best price is enclosed
 _STEPS = 11  # the last factor is above 10^8
+_STEPS_DOWN = 3  # a lower price saves little where that of the dual will do
 _HALVINGS = 4
 
 
@@ -101,7 +102,7 @@ def _search_price(problem: KeyProblem, trials: _Trials) -> float:
     if not price:
         price = max(loads.total_size / loads.keys, 1e-300)
     up = not fits(price)
-    for _ in range(_STEPS):
+    for _ in range(_STEPS if up else _STEPS_DOWN):
         following = price * step if up else price / step
         if fits(following) == up:
             break

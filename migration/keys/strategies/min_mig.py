@@ -1,11 +1,7 @@
 """MinMig (paper 000, algorithm 3): little state moves, whatever the size of the routing table."""
 
-from numbers import Real
-
-import numpy as np
-
 from migration.errors import InvalidInput
-from migration.keys.problem import KeyProblem, KeyProposal
+from migration.keys.problem import KeyProblem, KeyProposal, is_amount
 from migration.keys.strategies.llfd import rebalance_from
 
 DEFAULT_BETA = 1.5  # the paper's default: work counts more than state, which keeps the table smaller
@@ -19,6 +15,6 @@ def min_mig(problem: KeyProblem, beta: float = DEFAULT_BETA) -> KeyProposal:
 
 def check_beta(beta: float) -> float:
     """Return beta as a float; raise for NaN, infinity and negative values."""
-    if isinstance(beta, bool | np.bool_) or not isinstance(beta, Real) or not 0 <= float(beta) < float("inf"):
+    if not is_amount(beta):
         raise InvalidInput(f"beta is {beta!r}. Give the exponent of work in work^beta / state, a number >= 0.")
     return float(beta)

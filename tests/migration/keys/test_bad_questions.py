@@ -63,5 +63,8 @@ def test_things_that_are_no_loads_are_refused() -> None:
 
 
 def test_numpy_numbers_are_accepted() -> None:
-    plan = plan_keys(LOADS, np.int64(2), np.float32(1), "min-mig", np.int32(5), beta=np.int64(2))
+    nodes: Any = np.int64(2)
+    theta: Any = np.float32(1)
+    most_entries: Any = np.int32(5)
+    plan = plan_keys(LOADS, nodes, theta, "min-mig", most_entries, beta=np.int64(2))
     assert '"most_entries": 5' in plan.to_json()

@@ -33,10 +33,9 @@ def cost(problem: KeyProblem, destination: np.ndarray[tuple[int], np.dtype[np.in
     return float(problem.loads.size[destination != problem.loads.current].sum())
 
 
-@pytest.mark.parametrize("thousand", range(2))
-def test_compiled_and_reference_make_the_same_plan(thousand: int) -> None:
+def test_compiled_and_reference_make_the_same_plan() -> None:
     placed = 0
-    for seed in range(1_000 * thousand, 1_000 * (thousand + 1)):
+    for seed in range(1_000):
         problem = random_problem(np.random.default_rng(seed), most_keys=25)
         expected = ask(reference_knap, problem)
         assert ask(knap, problem) == expected, seed
@@ -45,7 +44,7 @@ def test_compiled_and_reference_make_the_same_plan(thousand: int) -> None:
 
 
 def test_no_plan_exceeds_the_cap() -> None:
-    for seed in range(2_000):
+    for seed in range(600):
         problem = random_problem(np.random.default_rng(seed))
         try:
             destination = knap(problem).destination
@@ -55,7 +54,7 @@ def test_no_plan_exceeds_the_cap() -> None:
 
 
 def test_it_succeeds_wherever_llfd_or_min_table_does() -> None:
-    for seed in range(2_000):
+    for seed in range(600):
         problem = random_problem(np.random.default_rng(seed))
         for other in (llfd, min_table):
             try:

@@ -16,15 +16,15 @@ FIGURE_4 = KeyLoads(
 
 def test_llfd_ends_figure_4_balanced_with_four_entries() -> None:
     plan = plan_keys(FIGURE_4, ["d1", "d2"], theta=0, strategy="llfd")
-    assert plan.loads_before == (16, 4)
-    assert plan.loads_after == (10, 10)
+    assert plan.loads_before == (16.0, 4.0)
+    assert plan.loads_after == (10.0, 10.0)
     assert {entry.hash: entry.node for entry in plan.entries} == {1: "d2", 3: "d2", 4: "d1", 5: "d1"}
     assert {(move.hash, move.source, move.target) for move in plan.moves} == {(1, "d1", "d2"), (4, "d2", "d1")}
 
 
 def test_min_table_ends_figure_4_balanced_with_two_entries() -> None:
     plan = plan_keys(FIGURE_4, ["d1", "d2"], theta=0, strategy="min-table", most_entries=2)
-    assert plan.loads_after == (10, 10)
+    assert plan.loads_after == (10.0, 10.0)
     assert {entry.hash: entry.node for entry in plan.entries} == {2: "d2", 4: "d1"}
 
 

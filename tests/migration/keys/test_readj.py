@@ -21,10 +21,9 @@ def ask(strategy: Callable[..., KeyProposal], problem: KeyProblem, sigma: float 
         return cause.row
 
 
-@pytest.mark.parametrize("thousand", range(2))
-def test_compiled_and_reference_make_the_same_plan(thousand: int) -> None:
+def test_compiled_and_reference_make_the_same_plan() -> None:
     placed = 0
-    for seed in range(1_000 * thousand, 1_000 * (thousand + 1)):
+    for seed in range(2_000):
         rng = np.random.default_rng(seed)
         problem = random_problem(rng, most_keys=25)
         sigma = None if seed % 4 == 0 else float(rng.choice([0, 0.05, 0.5, 1]))

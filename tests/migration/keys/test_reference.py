@@ -21,7 +21,7 @@ BETAS = (0.0, 0.5, 1.0, 1.3, 1.5, 2.0)
 def outcome(strategy: Callable[..., KeyProposal], problem: KeyProblem, options: dict[str, Any]) -> list[int] | int:
     """The destination of every key, or the row that was not placed."""
     try:
-        return strategy(problem, **options).destination.tolist()
+        return [int(node) for node in strategy(problem, **options).destination]
     except NotPlaced as cause:
         return cause.row
 

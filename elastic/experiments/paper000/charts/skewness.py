@@ -33,5 +33,5 @@ def draw_skewness(rows: Rows) -> "Figure":
             "nodes by ascending load, percentile",
             "load over the mean load" if axes is left else "",
         )
-    caption = "Zipf frequencies (z 0.85) with fluctuation 1; averages of the ascending loads over all intervals."
+    caption = "Zipf frequencies (z 0.85), given to keys anew in every interval; averages of the ascending loads."
     return add_title(figure, "A hash alone leaves loads uneven: more so with more nodes or fewer keys", caption)
