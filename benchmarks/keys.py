@@ -143,13 +143,9 @@ def measure_materialising(r: int, loads: KeyLoads) -> Measure:
 # A further row is an entry here: what it is called, and how it is measured for given loads.
 ROWS: Mapping[str, Callable[[KeyLoads], Measure]] = {
     "KeyLoads": measure_loads,
-<<<<<<< HEAD
-    **{name: (lambda loads, name=name: measure_strategy(name, loads)) for name in KEY_STRATEGIES},
+    **{name: partial(measure_strategy, name) for name in KEY_STRATEGIES},
     **{f"compact plan, {r}": partial(measure_compact_plan, r) for r in DEGREES},
     **{f"compact materialise, {r}": partial(measure_materialising, r) for r in DEGREES},
-=======
-    **{name: partial(measure_strategy, name) for name in KEY_STRATEGIES},
->>>>>>> knap
 }
 
 
