@@ -136,7 +136,4 @@ def _rebalance(problem: RecordProblem, moved_back: Counts, beta: float | None) -
     node = np.concatenate([node, placed.node])
     count = np.concatenate([remaining, placed.keys])
     used = count > 0
-    record, node, count = record[used], node[used], count[used]
-    return KeyRecords(
-        records.current[record], node, records.home[record], records.work[record], records.size[record], count
-    )
+    return records.assign(record[used], node[used], count[used])

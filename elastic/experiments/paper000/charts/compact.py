@@ -28,13 +28,23 @@ def draw_compact(rows: Rows) -> "Figure":
         markersize=8,
         label="the paper: all keys (left), and R = 8",
     )
-    errors.plot(degrees, [row.load_error_percent for row in records], "o-", color=COLOURS["mixed"])
+    errors.plot(
+        degrees, [row.load_error_percent for row in records], "o-", color=COLOURS["mixed"], label="means of keys (ours)"
+    )
+    errors.plot(
+        degrees,
+        [row.paper_load_error_percent for row in records],
+        "o--",
+        color=PALE,
+        label="representative values (paper)",
+    )
     reports.plot(degrees, [row.times_smaller for row in records], "o-", color=COLOURS["mixed"])
     for axes in (times, errors, reports):
         axes.set(xscale="log")
         axes.set_xticks(degrees, [f"{degree:g}" for degree in degrees])
         axes.minorticks_off()
         use_log_scale(axes.yaxis)
+    add_legend(errors, loc="best", fontsize=8.5)
     add_legend(times, loc="center right", fontsize=8.5)
     degree = "degree of discretisation R"
     label_axes(times, "time, ms", degree, "ms")
