@@ -50,15 +50,24 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
+<<<<<<< HEAD
     entries = int(np.count_nonzero(proposal.destination != loads.home))
     bounded = problem  # the bound is for plans that keep to the same limits
     if entries > problem.most_entries:
+=======
+    if _count_entries(problem, proposal) > problem.most_entries:
+        fewest, proposal = _fewest_entries(propose, problem, proposal)
+>>>>>>> keys
         if not relax:
             raise TooManyEntries(
-                strategy=strategy, theta=problem.theta, fewest_entries=entries, most_entries=problem.most_entries
+                strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
+<<<<<<< HEAD
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {entries:,}")
         bounded = problem.with_most_entries(entries)
+=======
+        reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
+>>>>>>> keys
     return KeyPlan.of(
         problem,
         proposal.destination,
@@ -105,6 +114,24 @@ def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyPr
                     works, proposal = theta, better
         if works - failed <= _THETA_RESOLUTION:
             return works, proposal
+
+
+def _count_entries(problem: KeyProblem, proposal: KeyProposal) -> int:
+    return int(np.count_nonzero(proposal.destination != problem.loads.home))
+
+
+def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal) -> tuple[int, KeyProposal]:
+    """The fewest entries that the strategy needs, and its proposal.
+
+    Given another limit a strategy may take another way, so one entry less is tried until that fails.
+    """
+    fewest = _count_entries(problem, proposal)
+    while fewest > 1:
+        other = _attempt(propose, problem.with_most_entries(fewest - 1))
+        if other is None or _count_entries(problem, other) >= fewest:
+            break
+        fewest, proposal = _count_entries(problem, other), other
+    return fewest, proposal
 
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:

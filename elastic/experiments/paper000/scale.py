@@ -33,7 +33,7 @@ class ExperimentScale:
     compact_intervals: int = 3
     fluctuations: tuple[float, ...] = (0.2, 0.5, 1.0, 1.5, 2.0)
     fluctuation_keys: int = 20_000  # brute force plans once for every entry of the table
-    fluctuation_entries: int = 150  # as many as make Mixed move entries back
+    fluctuation_entries: int = 400  # as many as make Mixed move entries back
     table_sizes: tuple[int, ...] = tuple(2**power for power in range(3, 14))
     table_thetas: tuple[float, ...] = (0.02, 0.08, 0.2)
     growth_keys: int = 10_000

@@ -66,7 +66,7 @@ def _sweep(
 ) -> list[SweepRow]:
     rows = []
     for value in values:
-        lab.progress.step(f"{parameter} {value:,g}")
+        lab.progress.step(f"{parameter} {format_value(value)}")
         for window in windows:
             setting = lab.setting(**{"window": window, **fixed, parameter: value})
             for strategy in strategies:
@@ -90,12 +90,17 @@ def _sweep(
     return rows
 
 
+def format_value(value: float) -> str:
+    """A parameter without an exponent: 0.08, 1.5, 15, 1,000,000."""
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:g}"
+
+
 def format_rows(rows: Rows) -> str:
     header = [rows[0].parameter, "w", "strategy", "ms", "moved, %", "bound, %", "times bound", "entries"]
     header += ["theta reached", "relaxed, %"]
     lines = [
         [
-            f"{row.value:,g}",
+            format_value(row.value),
             str(row.window),
             row.strategy,
             format_number(row.milliseconds),

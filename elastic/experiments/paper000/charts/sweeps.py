@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elastic.experiments.paper000.charts.palette import BOUND, COLOURS, NAMES
+from elastic.experiments.paper000.sweeps import format_value
 from elastic.experiments.results import Rows, group_by
 from elastic.experiments.style import BARS, add_legend, add_title, label_axes, legend_entry, make_panels, use_log_scale
 
@@ -35,7 +36,7 @@ def draw_sweep(title: str, xlabel: str, *, logarithmic: bool = False) -> "Callab
         for axes in (times, costs):
             if logarithmic:
                 axes.set(xscale="log")
-            axes.set_xticks([*group_by(rows, "value")], [f"{value:,g}" for value in group_by(rows, "value")])
+            axes.set_xticks([*group_by(rows, "value")], [format_value(value) for value in group_by(rows, "value")])
             axes.minorticks_off()
             use_log_scale(axes.yaxis)
         label_axes(times, "time of a plan, ms", xlabel, "ms")
