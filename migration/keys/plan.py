@@ -50,24 +50,15 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
-<<<<<<< HEAD
-    entries = int(np.count_nonzero(proposal.destination != loads.home))
     bounded = problem  # the bound is for plans that keep to the same limits
-    if entries > problem.most_entries:
-=======
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
->>>>>>> keys
         if not relax:
             raise TooManyEntries(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
-<<<<<<< HEAD
-        reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {entries:,}")
-        bounded = problem.with_most_entries(entries)
-=======
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
->>>>>>> keys
+        bounded = problem.with_most_entries(fewest)
     return KeyPlan.of(
         problem,
         proposal.destination,
