@@ -269,7 +269,7 @@ def plan_at_price(
             remove_first(queue_work, queue, waiting, work)
             waiting -= 1
             source = -1 - destination[row]
-            target = np.argmin(loads)
+            target = int(np.argmin(loads))
             if current[row] != source and loads[current[row]] + weight <= limit:
                 target = current[row]
             if home[row] != source and loads[home[row]] + weight <= limit:

@@ -101,7 +101,8 @@ def price_nodes(
             loads[node] -= work[rows[start]]
             remove_first(values[start:], rows[start:], count, work)
             count -= 1
-    return result - result.min()
+    result -= result.min()
+    return result
 
 
 @compiled

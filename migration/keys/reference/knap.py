@@ -208,10 +208,10 @@ def plan_at_price(columns: Columns, price: float, node_prices: list[float]) -> l
     while waiting:
         row = min(waiting, key=lambda row: (-columns.work[row], row))
         waiting.remove(row)
-        node = planner.find_room(row)
-        if node is None:
+        room = planner.find_room(row)
+        if room is None:
             waiting += planner.exchange(row)
         else:
-            planner.place[row] = node
-            planner.loads[node] += columns.work[row]
+            planner.place[row] = room
+            planner.loads[room] += columns.work[row]
     return planner.give_back()

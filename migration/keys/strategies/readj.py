@@ -72,7 +72,7 @@ def rebalance_tracked(problem: KeyProblem, sigma: float) -> Nodes:
     return destination
 
 
-def check_sigma(sigma: float) -> float:
+def check_sigma(sigma: object) -> float:
     """Return sigma as a float; raise for NaN, infinity and negative values."""
     if isinstance(sigma, bool | np.bool_) or not isinstance(sigma, Real) or not 0 <= float(sigma) < float("inf"):
         raise InvalidInput(

@@ -20,7 +20,7 @@ from tests.migration.keys.instances import random_problem
 def ask(strategy: Callable[[KeyProblem], KeyProposal], problem: KeyProblem) -> list[int] | int:
     """The node of every key, or the row that found none."""
     try:
-        return strategy(problem).destination.tolist()
+        return [int(node) for node in strategy(problem).destination]
     except NotPlaced as cause:
         return cause.row
 

@@ -16,7 +16,7 @@ from tests.migration.keys.instances import random_problem
 def ask(strategy: Callable[..., KeyProposal], problem: KeyProblem, sigma: float | None) -> list[int] | int:
     """The node of every key, or the row that found none."""
     try:
-        return strategy(problem, sigma).destination.tolist()
+        return [int(node) for node in strategy(problem, sigma).destination]
     except NotPlaced as cause:
         return cause.row
 
