@@ -6,6 +6,7 @@ import pytest
 
 PUBLIC_NAMES = {
     "elastic.experiments": ["Experiment", "ExperimentResult", "run_experiments"],
+    "elastic.experiments.paper000": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
@@ -46,6 +47,10 @@ PUBLIC_NAMES = {
     "migration.keys": [
         *("DEFAULT_MOST_ENTRIES", "DEFAULT_THETA", "KEY_STRATEGIES", "KeyEntries", "KeyEntry", "KeyLoads", "KeyMove"),
         *("KeyMoves", "KeyPlan", "plan_keys"),
+    ],
+    "migration.keys.compact": [
+        *("DEFAULT_R", "GroupedKeys", "KeyRecords", "RECORD_STRATEGIES", "RecordPlan", "decode_records", "discretise"),
+        *("encode_records", "group_keys", "materialise", "merge_records", "plan_records"),
     ],
     "migration.schedule": [
         *("SCHEDULES", "Transfer", "TransferPhase", "schedule_by_count", "schedule_by_size"),
