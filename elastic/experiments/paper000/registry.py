@@ -30,7 +30,7 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         "Time and migration cost of a plan, against the number of nodes",
         sweeps.measure_by_nodes,
         sweeps.format_rows,
-        draw_sweep("More nodes are harder to balance", "nodes N"),
+        draw_sweep("Where the table is too small, Mixed falls back to MinTable", "nodes N"),
         note=(
             "Reproduced: with 40 nodes the table is too small and Mixed falls back to MinTable. Also with 5 "
             "nodes, which the paper does not show. Plans that exceed the table are counted as relaxed, and "
@@ -42,10 +42,7 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         sweeps.measure_by_theta,
         sweeps.format_rows,
         draw_sweep("A stricter balance moves more state", "allowed overload theta"),
-        note=(
-            "Reproduced: MinTable moves several times the state of Mixed. Times fall with theta as in the paper, "
-            "at a thousandth of its seconds."
-        ),
+        note=("Reproduced: MinTable moves several times the state of Mixed. Times fall with theta as in the paper."),
     ),
     "figure10": Experiment(
         "Time and migration cost of a plan, against the number of keys",

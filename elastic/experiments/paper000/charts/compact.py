@@ -45,7 +45,7 @@ def draw_compact(rows: Rows) -> "Figure":
         axes.minorticks_off()
         use_log_scale(axes.yaxis)
     add_legend(errors, loc="best", fontsize=8.5)
-    add_legend(times, loc="center right", fontsize=8.5)
+    add_legend(times, loc="upper right", fontsize=8.5)
     degree = "degree of discretisation R"
     label_axes(times, "time, ms", degree, "ms")
     label_axes(errors, "largest error of a node's load, %", degree, "%")

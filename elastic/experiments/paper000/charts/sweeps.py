@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from elastic.experiments.paper000.charts.palette import BOUND, COLOURS, NAMES
 from elastic.experiments.paper000.sweeps import format_value
 from elastic.experiments.results import Rows, group_by
-from elastic.experiments.style import BARS, add_legend, add_title, label_axes, legend_entry, make_panels, use_log_scale
+from elastic.experiments.style import BARS, INK, add_title, label_axes, legend_entry, make_panels, use_log_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +16,7 @@ def draw_sweep(title: str, xlabel: str, *, logarithmic: bool = False) -> "Callab
     """Make the function that draws the rows of one figure."""
 
     def draw(rows: Rows) -> "Figure":
-        figure, ((times, costs),) = make_panels(2, 12.5, 5)
+        figure, ((times, costs),) = make_panels(2, 14, 5)
         windows = [*group_by(rows, "window")]
         by_window = rows[0].parameter != "window" and len(windows) > 1
         for strategy, mine in group_by(rows, "strategy").items():
@@ -41,7 +41,13 @@ def draw_sweep(title: str, xlabel: str, *, logarithmic: bool = False) -> "Callab
             use_log_scale(axes.yaxis)
         label_axes(times, "time of a plan, ms", xlabel, "ms")
         label_axes(costs, "state moved by a plan, % of all state", xlabel, "%")
-        add_legend(costs, _entries(rows, windows if by_window else []), loc="best", fontsize=8.5)
+        figure.legend(
+            handles=_entries(rows, windows if by_window else []),
+            loc="outside right upper",
+            frameon=False,
+            fontsize=9,
+            labelcolor=INK,
+        )
         caption = (
             "Means of the plans of several trajectories (times: medians); bars: "
             f"{BARS} standard errors. The lower bound is that of the states that {NAMES[rows[-1].strategy]} meets."
