@@ -91,7 +91,7 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         draw_growth,
         note=(
             "Reproduced in kind: a smaller theta fills the table faster. The common limit K (N - 1) / N is not "
-            "reached in these adjustments, because a plan moves only the keys with the most work per state."
+            "reached in as many adjustments as are run here."
         ),
     ),
     "figure19": Experiment(
@@ -99,7 +99,7 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         sweeps.measure_by_window,
         sweeps.format_rows,
         draw_sweep("A longer window offers cheaper keys", "window w, intervals"),
-        note=("Reproduced: a longer window makes Mixed cheaper, MinTable hardly."),
+        note=("Reproduced: a longer window makes both cheaper, Mixed more than MinTable."),
     ),
     "figure20": Experiment(
         "Size of MinMig's routing table, against beta",

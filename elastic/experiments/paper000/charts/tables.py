@@ -39,7 +39,7 @@ def draw_table_sizes(rows: Rows) -> "Figure":
         linewidth=2,
         label=f"lower bound, theta {ours[0].theta:g}",
     )
-    use_log_scale(axes.yaxis)
+    axes.set_ylim(bottom=0)
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     add_legend(axes, loc="best")
