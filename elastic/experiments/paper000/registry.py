@@ -23,7 +23,8 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         draw_skewness,
         note=(
             "Reproduced in kind. The paper has steeper curves (2.5 times at 40 nodes, 4 times at 5,000 keys): its "
-            "consistent hashing spreads keys less evenly than the hash used here."
+            "consistent hashing may spread keys less evenly than the hash used here, which was not tested. Frequencies "
+            "are drawn anew in every interval, because fluctuations without rebalances pile up."
         ),
     ),
     "figure8": Experiment(
