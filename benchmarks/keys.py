@@ -19,16 +19,24 @@ import numpy as np
 from benchmarks.report import RESULTS, duration, table, timed
 from migration import KeyLoads, KeyPlan, MigrationError, kernel_info, plan_keys
 from migration.keys import DEFAULT_THETA, KEY_STRATEGIES
+from migration.keys.compact import group_keys, materialise, plan_records
 
 NODES = 15
 SKEW = 0.85  # of Zipf: the paper's default
 DRIFT = 0.5  # the work of one node grows by this share between the balanced start and the plan
 SIZES = (10**4, 10**5, 10**6, 10**7)
 PAPER = {10**6: "6 s (compact: 0.6 s)"}  # paper 000, Mixed on every key and on compact records
-GOALS = {("mixed", 10**5): 5e-3, ("mixed", 10**6): 60e-3, ("mixed", 10**7): 1.0}  # seconds
+DEGREES = (3, 8)  # of discretisation, as powers of two
+GOALS = {  # seconds
+    ("mixed", 10**5): 5e-3,
+    ("mixed", 10**6): 60e-3,
+    ("mixed", 10**7): 1.0,
+    **{(f"compact plan, R={2**r}", 10**6): 2e-3 for r in DEGREES},
+    **{(f"compact materialise, R={2**r}", 10**6): 20e-3 for r in DEGREES},
+}
 
 # What is too slow or too large beyond a size: brute force plans once for every entry.
-LARGEST = {"mixed-bf": 10**4, "simple": 10**6, "readj": 10**5}
+LARGEST = {"mixed-bf": 10**4, "simple": 10**6, "readj": 10**5, "compact": 10**6}
 
 
 class Measure(NamedTuple):
@@ -109,10 +117,35 @@ def measure_loads(loads: KeyLoads) -> Measure:
     return Measure("KeyLoads", loads.keys, spent.median, spent.p90)
 
 
+def measure_compact_plan(r: int, loads: KeyLoads) -> Measure:
+    """Time Mixed over compact records, without building them, which is the work of nodes."""
+    name = f"compact plan, R={2**r}"
+    if loads.keys > LARGEST["compact"]:
+        return Measure(name, loads.keys, note=f"not beyond {LARGEST['compact']:,} keys")
+    records = group_keys(loads, r).records
+    spent = timed(lambda: plan_records(records, NODES, relax=True), 1.0, 3, 500)
+    return Measure(name, loads.keys, spent.median, spent.p90, note=f"{len(records):,} records")
+
+
+def measure_materialising(r: int, loads: KeyLoads) -> Measure:
+    """Time the way back from records to keys; the note has the largest error of a node's load."""
+    name = f"compact materialise, R={2**r}"
+    if loads.keys > LARGEST["compact"]:
+        return Measure(name, loads.keys, note=f"not beyond {LARGEST['compact']:,} keys")
+    keys = group_keys(loads, r)
+    planned = plan_records(keys.records, NODES, relax=True)
+    spent = timed(lambda: materialise(planned.records, keys), 1.0, 3, 500)
+    actual = np.bincount(materialise(planned.records, keys), weights=loads.work, minlength=NODES)
+    error = float((np.abs(actual - planned.loads_after) / actual).max())
+    return Measure(name, loads.keys, spent.median, spent.p90, note=f"load error {error:.3%}")
+
+
 # A further row is an entry here: what it is called, and how it is measured for given loads.
 ROWS: Mapping[str, Callable[[KeyLoads], Measure]] = {
     "KeyLoads": measure_loads,
     **{name: partial(measure_strategy, name) for name in KEY_STRATEGIES},
+    **{f"compact plan, {r}": partial(measure_compact_plan, r) for r in DEGREES},
+    **{f"compact materialise, {r}": partial(measure_materialising, r) for r in DEGREES},
 }
 
 

@@ -16,6 +16,7 @@ from migration import (
     plan_sequence,
 )
 from migration.keys import KEY_STRATEGIES
+from migration.keys.compact import group_keys, materialise, plan_records
 
 
 def main() -> None:
@@ -30,6 +31,8 @@ def main() -> None:
     for strategy in KEY_STRATEGIES.keys() - {"ideal"}:  # a bound, not a plan
         for theta in (0.0, 1.0):  # with and without moves
             plan_keys(loads, 2, theta, strategy, relax=True)
+    keys = group_keys(loads)
+    materialise(plan_records(keys.records, 2, 0.0).records, keys)
     kernel = kernel_info()
     print(
         f"{kernel.name}, ready in {time.perf_counter() - began:.1f} s"

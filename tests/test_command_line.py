@@ -74,14 +74,15 @@ def test_every_option_has_help(name: str) -> None:
 
 
 def test_copied_choices_and_defaults_equal_their_originals() -> None:
+    from elastic.experiments import paper000, paper003
     from mdp.exact import DEFAULT_ERROR
-    from mdp.experiments import EXPERIMENTS
     from mdp.process import DEFAULT_GAMMA
     from mdp.projection import METHODS, MOST_PARTITIONS
     from migration import STRATEGIES
 
     assert tuple(STRATEGIES) == options.STRATEGIES
-    assert (METHODS, tuple(EXPERIMENTS)) == (options.METHODS, options.EXPERIMENTS)
+    assert tuple(paper000.EXPERIMENTS) == options.PAPER000_EXPERIMENTS
+    assert (METHODS, tuple(paper003.EXPERIMENTS)) == (options.METHODS, options.PAPER003_EXPERIMENTS)
     assert (options.GAMMA, options.ERROR, options.MAX_PARTITIONS) == (DEFAULT_GAMMA, DEFAULT_ERROR, MOST_PARTITIONS)
 
 

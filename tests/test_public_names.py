@@ -5,6 +5,11 @@ from importlib import import_module
 import pytest
 
 PUBLIC_NAMES = {
+    "elastic.experiments": ["Experiment", "ExperimentResult", "run_experiments"],
+    "elastic.experiments.paper000": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
+    "elastic.experiments.paper003": [
+        *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
+    ],
     "elastic.operators": [
         *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
         *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "stateless", "to_schema"),
@@ -27,10 +32,6 @@ PUBLIC_NAMES = {
         *("InvalidProjection", "InvalidRecipe", "InvalidTable", "MdpError", "MissingPackage", "NothingBalanced"),
         *("SingleState", "TransitionMatrix", "UnknownPartition", "ValueTable", "learn", "project"),
     ],
-    "mdp.experiments": [
-        *("EXPERIMENTS", "ExperimentResult", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
-        "run_experiments",
-    ],
     "mdp.learning": [
         *("HourlyMatrices", "Log", "NodeCounts", "Recipe", "Scaling", "count_nodes", "draw_matrix", "format_matrix"),
         *("format_summary", "generate_tweet_volume", "learn", "learn_from_log", "learn_hourly"),
@@ -47,6 +48,10 @@ PUBLIC_NAMES = {
     "migration.keys": [
         *("DEFAULT_MOST_ENTRIES", "DEFAULT_THETA", "KEY_STRATEGIES", "KeyEntries", "KeyEntry", "KeyLoads", "KeyMove"),
         *("KeyMoves", "KeyPlan", "plan_keys"),
+    ],
+    "migration.keys.compact": [
+        *("DEFAULT_R", "GroupedKeys", "KeyRecords", "RECORD_STRATEGIES", "RecordPlan", "decode_records", "discretise"),
+        *("encode_records", "group_keys", "materialise", "merge_records", "plan_records"),
     ],
     "migration.schedule": [
         *("SCHEDULES", "Transfer", "TransferPhase", "schedule_by_count", "schedule_by_size"),

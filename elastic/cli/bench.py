@@ -2,21 +2,27 @@
 
 import json
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from elastic.cli.options import EXPERIMENTS
+from elastic.cli.options import PAPER000_EXPERIMENTS, PAPER003_EXPERIMENTS
 from elastic.cli.terminal import is_interactive
 from mdp.errors import MdpError
+from migration.errors import MigrationError
 
 if TYPE_CHECKING:
-    from mdp.experiments import ExperimentResult
+    from elastic.experiments import Experiment, ExperimentResult
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Lab = TypeVar("_Lab")
 
 
 class ProgressLog:
@@ -60,46 +66,88 @@ def command() -> None:
     """Run experiments and save their numbers and charts."""
 
 
+def _common_options(output: str, names: Sequence[str]) -> Callable[[_Command], _Command]:
+    """The options that the experiments of every paper have."""
+    options = [
+        click.option(
+            "--output",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path(output),
+            show_default=True,
+            help="Folder for CSV files and charts.",
+        ),
+        click.option(
+            "--only", "names", multiple=True, type=click.Choice(names), help="Run this experiment only; repeatable."
+        ),
+        click.option("--quick", is_flag=True, help="Run small versions in seconds, as a smoke test."),
+        click.option("--seed", default=0, show_default=True, help="Seed of everything that is drawn at random."),
+        click.option("--json", "as_json", is_flag=True, help="Print all rows as JSON and nothing else."),
+    ]
+
+    def add(function: _Command) -> _Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 @command.command()
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of logs (timestamp, value), or of the folder tweet_volume; by default, generated logs.",
 )
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("build/paper003"),
-    show_default=True,
-    help="Folder for CSV files and charts.",
-)
-@click.option(
-    "--only", "names", multiple=True, type=click.Choice(EXPERIMENTS), help="Run this experiment only; repeatable."
-)
-@click.option("--quick", is_flag=True, help="Run small versions in seconds, as a smoke test.")
-@click.option("--seed", default=0, show_default=True, help="Seed of workloads, matrices, sequences and generated logs.")
-@click.option("--json", "as_json", is_flag=True, help="Print all rows as JSON and nothing else.")
+@_common_options("build/paper003", PAPER003_EXPERIMENTS)
 def paper003(data: Path | None, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
     """Reproduce the planning experiments of paper 003: figures 9 to 12 and 14, and the benefit of foresight."""
     # Imported here because they load the compiler and matplotlib.
-    from mdp.experiments import FULL, QUICK, Lab, generate_logs, read_logs, run_experiments
+    from elastic.experiments.paper003 import EXPERIMENTS, FULL, QUICK, Lab, generate_logs, read_logs
 
     scale = QUICK if quick else FULL
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        logs = generate_logs(scale.logs, scale.log_days, seed) if data is None else read_logs(data)
+        _run(EXPERIMENTS, Lab(logs, scale, seed, progress), progress, output, names, as_json=as_json)
+
+
+@command.command()
+@_common_options("build/paper000", PAPER000_EXPERIMENTS)
+def paper000(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the planning experiments of paper 000: figures 7 to 12, and 17 to 21 of its appendix."""
+    # Imported here because they load the compiler and matplotlib.
+    from elastic.experiments.paper000 import EXPERIMENTS, FULL, QUICK, Lab
+
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
+
+
+@contextmanager
+def _report_errors() -> Iterator[None]:
     try:
-        with ProgressLog(quiet=as_json) as watch:
-            logs = generate_logs(scale.logs, scale.log_days, seed) if data is None else read_logs(data)
-            results = run_experiments(
-                Lab(logs, scale, seed, watch),
-                output,
-                names or EXPERIMENTS,
-                on_done=lambda result: None if as_json else _show(result, watch),
-            )
-    except MdpError as error:
+        yield
+    except (MdpError, MigrationError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _run(
+    experiments: "Mapping[str, Experiment[_Lab]]",
+    lab: _Lab,
+    progress: ProgressLog,
+    output: Path,
+    names: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    from elastic.experiments import run_experiments
+
+    results = run_experiments(
+        experiments, lab, output, names, on_done=lambda result: None if as_json else _show(result, progress)
+    )
     if as_json:
         click.echo(json.dumps({result.name: result.to_dict() for result in results}))
 
 
-def _show(result: "ExperimentResult", watch: ProgressLog) -> None:
-    watch.step(f"{result.name} took {result.seconds:.0f} s")
-    click.echo(f"\n{result.title}\n\n{result.table}\n\n{result.csv}\n{result.picture}\n")
+def _show(result: "ExperimentResult", progress: ProgressLog) -> None:
+    progress.step(f"{result.name} took {result.seconds:.0f} s")
+    note = f"{result.note}\n\n" if result.note else ""
+    click.echo(f"\n{result.title}\n\n{result.table}\n\n{note}{result.csv}\n{result.picture}\n")

@@ -13,7 +13,11 @@ from elastic.errors import InvalidSetting
 
 STRATEGIES = ("ssm", "mtm", "even", "consistent-hash")  # migration.STRATEGIES
 METHODS = ("auto", "exact", "approximate")  # mdp.projection.METHODS
-EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")  # mdp.experiments.EXPERIMENTS
+PAPER000_EXPERIMENTS = (
+    *(f"figure{number}" for number in range(7, 13)),
+    *(f"figure{number}" for number in range(17, 22)),
+)  # elastic.experiments.paper000.EXPERIMENTS
+PAPER003_EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")
 GAMMA = 0.8  # mdp.process.DEFAULT_GAMMA
 ERROR = 0.002  # mdp.exact.DEFAULT_ERROR
 MAX_PARTITIONS = 6_000_000  # mdp.projection.MOST_PARTITIONS

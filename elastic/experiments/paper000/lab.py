@@ -1,0 +1,149 @@
+"""What experiments share: strategies that rebalance a synthetic stream, interval by interval."""
+
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elastic.experiments.paper000.scale import FULL, ExperimentScale
+from elastic.experiments.progress import ExperimentProgress, SilentProgress
+from migration.keys import KEY_STRATEGIES, KeyLoads, plan_keys
+from migration.keys.bound import lower_bound
+from migration.keys.loads import Nodes
+from migration.keys.problem import KeyProblem, NotPlaced
+from migration.keys.workloads import KeyWorkload
+
+MILLISECOND = 1e-3
+
+
+class Sample(NamedTuple):
+    """One plan: its time, and shares of all state in per cent. `relaxed` plans exceed theta or the table."""
+
+    milliseconds: float
+    moved_percent: float
+    bound_percent: float
+    entries: int
+    theta_reached: float
+    relaxed: bool
+
+
+class Mean(NamedTuple):
+    """Means over the plans of several trajectories; the standard error is that of the trajectories' means."""
+
+    milliseconds: float  # the median
+    moved_percent: float
+    moved_standard_error: float
+    bound_percent: float
+    entries: float
+    theta_reached: float
+    relaxed_percent: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parameters of a trajectory; see Table II of paper 000."""
+
+    keys: int
+    nodes: int
+    skew: float
+    fluctuation: float
+    window: int
+    theta: float
+    most_entries: int
+
+    def workload(self, seed: int) -> KeyWorkload:
+        return KeyWorkload.zipf(self.keys, self.nodes, self.skew, self.fluctuation, self.window, seed)
+
+
+@dataclass(eq=False)
+class Lab:
+    """The same seed gives the same results, except for times."""
+
+    scale: ExperimentScale = FULL
+    seed: int = 0
+    progress: ExperimentProgress = field(default_factory=SilentProgress)
+    _cache: dict[Hashable, list[Sample]] = field(default_factory=dict, init=False, repr=False)
+
+    def setting(self, **changes: Any) -> Setting:
+        """The default parameters with some changed."""
+        names = ("keys", "nodes", "skew", "fluctuation", "window", "theta", "most_entries")
+        return Setting(**{name: changes.get(name, getattr(self.scale, name)) for name in names})
+
+    def mean(self, strategy: str, setting: Setting, options: Mapping[str, Any] | None = None) -> Mean:
+        """Run a strategy along several trajectories; fewer and shorter ones for the most keys."""
+        is_large = setting.keys >= self.scale.key_counts[-1]
+        runs = self.scale.large_runs if is_large else self.scale.runs
+        intervals = self.scale.large_intervals if is_large else self.scale.intervals
+        return summarise([self.run(strategy, setting, intervals, number, options) for number in range(runs)])
+
+    def run(
+        self,
+        strategy: str,
+        setting: Setting,
+        intervals: int,
+        number: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> list[Sample]:
+        """Plan every interval of one trajectory.
+
+        Each strategy continues from its own assignment, and the load of one of its nodes grows in every interval. The
+        first plan, from the hash alone, is not reported.
+        """
+        options = dict(options or {})
+        key = strategy, setting, intervals, number, tuple(sorted(options.items()))
+        if key not in self._cache:
+            self.progress.status(f"{strategy}: {setting.keys:,} keys, {setting.nodes} nodes, trajectory {number + 1}")
+            workload = setting.workload(1_000 * self.seed + number)
+            current: Nodes | None = None
+            samples = []
+            for _ in range(intervals + 1):
+                sample, current = plan_once(workload.loads(current), strategy, setting, options)
+                samples.append(sample)
+                workload = workload.advance(current)
+            self._cache[key] = samples[1:]
+        return self._cache[key]
+
+
+def plan_once(loads: KeyLoads, strategy: str, setting: Setting, options: Mapping[str, Any]) -> tuple[Sample, Nodes]:
+    """One plan with its time, relaxed where it has to be, and the node of every key after it."""
+    problem = KeyProblem.of(loads, setting.nodes, setting.theta, setting.most_entries)
+    began = time.perf_counter()
+    try:
+        destination = KEY_STRATEGIES[strategy](problem, **options).destination
+        relaxed = False
+    except NotPlaced:
+        planned = plan_keys(loads, setting.nodes, setting.theta, strategy, setting.most_entries, relax=True, **options)
+        destination = np.array(loads.current)
+        destination[np.searchsorted(loads.hashes, planned.moves.hashes)] = planned.moves.targets
+        relaxed = True
+    milliseconds = (time.perf_counter() - began) / MILLISECOND
+    entries = int(np.count_nonzero(destination != loads.home))
+    reached = float(problem.loads_of(destination).max()) / problem.mean - 1
+    # No plan satisfies what had to be relaxed, so no number bounds it; the bound is that of the relaxed problem.
+    answered = problem.with_most_entries(max(entries, problem.most_entries)).with_theta(max(problem.theta, reached))
+    moved = float(loads.size[destination != loads.current].sum())
+    sample = Sample(
+        milliseconds,
+        100 * moved / loads.total_size,
+        100 * lower_bound(answered) / loads.total_size,
+        entries,
+        reached,
+        relaxed or entries > setting.most_entries,
+    )
+    return sample, destination
+
+
+def summarise(trajectories: Sequence[Sequence[Sample]]) -> Mean:
+    every = [sample for samples in trajectories for sample in samples]
+    means = np.array([np.mean([sample.moved_percent for sample in samples]) for samples in trajectories])
+    return Mean(
+        float(np.median([sample.milliseconds for sample in every])),
+        float(means.mean()),
+        float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0,
+        float(np.mean([sample.bound_percent for sample in every])),
+        float(np.mean([sample.entries for sample in every])),
+        float(np.mean([sample.theta_reached for sample in every])),
+        100 * float(np.mean([sample.relaxed for sample in every])),
+    )

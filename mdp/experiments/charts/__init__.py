@@ -1,1 +1,0 @@
-"""The charts of the experiments, one file each, and their common style."""

@@ -1,0 +1,99 @@
+"""`elastic bench paper000`, as it is typed."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from elastic.cli.bench import command
+from elastic.experiments.paper000 import EXPERIMENTS
+
+SWEEP = {"parameter", "value", "window", "strategy", "milliseconds", "moved_percent", "bound_percent", "entries"}
+COLUMNS = {
+    "figure7": {"panel", "nodes", "keys", "percentile", "load"},
+    "figure8": SWEEP,
+    "figure9": SWEEP,
+    "figure10": SWEEP,
+    "figure11": {"degree", "records", "plan_milliseconds", "materialise_milliseconds", "load_error_percent"},
+    "figure12": SWEEP,
+    "figure17": {"strategy", "theta", "most_entries", "moved_percent", "bound_percent"},
+    "figure18": {"theta", "adjustment", "entries", "limit"},
+    "figure19": SWEEP,
+    "figure20": {"window", "beta", "entries"},
+    "figure21": {"window", "beta", "moved_percent", "bound_percent"},
+}
+
+
+def typed(*words: str) -> Result:
+    return CliRunner().invoke(command, ["paper000", *words])
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    folder = tmp_path_factory.mktemp("paper000")
+    return folder, typed("--quick", "--output", str(folder))
+
+
+def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_quick_run_writes_every_table_and_every_picture(quick: tuple[Path, Result]) -> None:
+    folder, shown = quick
+    assert shown.exit_code == 0, shown.output
+    for name, experiment in EXPERIMENTS.items():
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert experiment.title in shown.stdout
+        assert name in shown.stderr
+    assert set(COLUMNS) == set(EXPERIMENTS)
+
+
+def test_what_differs_from_the_paper_is_printed(quick: tuple[Path, Result]) -> None:
+    notes = [experiment.note for experiment in EXPERIMENTS.values()]
+    assert all(notes)
+    assert all(note in quick[1].stdout for note in notes)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_tables_have_the_columns_that_are_promised(quick: tuple[Path, Result], name: str) -> None:
+    rows = rows_of(quick[0], name)
+    assert rows
+    assert COLUMNS[name] <= set(rows[0])
+
+
+@pytest.mark.parametrize("name", [name for name, columns in COLUMNS.items() if columns is SWEEP])
+def test_no_strategy_moves_less_than_its_lower_bound(quick: tuple[Path, Result], name: str) -> None:
+    for row in rows_of(quick[0], name):
+        if float(row["relaxed_percent"]) == 0:
+            assert float(row["moved_percent"]) >= float(row["bound_percent"]) * (1 - 1e-4)
+
+
+def test_figure_11_has_the_plan_over_all_keys_beside_those_over_records(quick: tuple[Path, Result]) -> None:
+    exact, *records = rows_of(quick[0], "figure11")
+    assert exact["degree"] == exact["records"] == ""
+    assert [float(row["degree"]) for row in records] == [1, 8, 64]
+    assert float(records[0]["load_error_percent"]) < 0.5
+    assert float(records[0]["moved_percent"]) == pytest.approx(float(exact["moved_percent"]), rel=0.1)
+
+
+def test_the_same_seed_moves_the_same_state_and_another_seed_another(
+    quick: tuple[Path, Result], tmp_path: Path
+) -> None:
+    moved = {}
+    for seed in ("0", "7"):
+        told = json.loads(
+            typed("--quick", "--only", "figure9", "--json", "--seed", seed, "--output", str(tmp_path)).stdout
+        )
+        assert list(told) == ["figure9"]
+        moved[seed] = [f"{row['moved_percent']:.6g}" for row in told["figure9"]["rows"]]
+    assert moved["0"] == [row["moved_percent"] for row in rows_of(quick[0], "figure9")]
+    assert moved["0"] != moved["7"]
+
+
+def test_an_unknown_figure_is_refused() -> None:
+    shown = typed("--only", "figure13", "--quick")
+    assert shown.exit_code == 2
+    assert "figure13" in shown.output
