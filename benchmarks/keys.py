@@ -8,7 +8,7 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,11 +19,17 @@ import numpy as np
 from benchmarks.report import RESULTS, duration, table, timed
 from migration import KeyLoads, KeyPlan, MigrationError, kernel_info, plan_keys
 from migration.keys import DEFAULT_THETA, KEY_STRATEGIES
+from migration.keys.bound import lower_bound
 from migration.keys.compact import group_keys, materialise, plan_records
+from migration.keys.problem import KeyProblem, NotPlaced
+from migration.keys.workloads import KeyWorkload
 
 NODES = 15
 SKEW = 0.85  # of Zipf: the paper's default
 DRIFT = 0.5  # the work of one node grows by this share between the balanced start and the plan
+QUALITY_KEYS, INTERVALS = 10_000, 8
+QUALITY = ((0.5, 0.02, 3_000), (0.5, 0.08, 300), (1.0, 0.02, 1_000), (1.0, 0.08, 3_000), (1.0, 0.08, 300))
+TO_BOUND = 1.15  # the goal, in the median
 SIZES = (10**4, 10**5, 10**6, 10**7)
 PAPER = {10**6: "6 s (compact: 0.6 s)"}  # paper 000, Mixed on every key and on compact records
 DEGREES = (3, 8)  # of discretisation, as powers of two
@@ -156,6 +162,74 @@ def measure_size(keys: int) -> dict[str, Any]:
     return {"rows": rows, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
+class Trajectories(NamedTuple):
+    """Costs over many trajectories of the paper's workload: per plan against the bound, in all against Mixed."""
+
+    to_bound: list[float]
+    to_mixed: list[float]
+    unsolved: int  # trajectories in which one of both found no plan
+
+
+def follow_trajectories(fluctuation: float, theta: float, most_entries: int, count: int) -> Trajectories:
+    """Let Knap and Mixed each follow its own assignment through the same fluctuations."""
+    found = Trajectories([], [], 0)
+    for seed in range(count):
+        start = KeyWorkload.zipf(QUALITY_KEYS, NODES, SKEW, fluctuation, seed=seed)
+        ours, ratios = _follow(start, "knap", theta, most_entries)
+        theirs, _ = _follow(start, "mixed", theta, most_entries)
+        if ours is None or theirs is None:
+            found = found._replace(unsolved=found.unsolved + 1)
+            continue
+        found.to_bound.extend(ratios)
+        found.to_mixed.append(ours / theirs if theirs else 1.0)
+    return found
+
+
+def _follow(
+    workload: KeyWorkload, strategy: str, theta: float, most_entries: int
+) -> tuple[float | None, Sequence[float]]:
+    """Return the share of state that a trajectory moves in all, and each plan's cost in multiples of its bound."""
+    current, moved, ratios = workload.home, 0.0, []
+    for _ in range(INTERVALS):
+        workload = workload.advance(current)
+        problem = KeyProblem.of(workload.loads(current), NODES, theta, most_entries)
+        try:
+            destination = KEY_STRATEGIES[strategy](problem).destination
+        except NotPlaced:
+            return None, []
+        if np.count_nonzero(destination != workload.home) > most_entries:
+            return None, []
+        cost = float(problem.loads.size[destination != current].sum())
+        moved += cost / problem.loads.total_size
+        if strategy == "knap" and (bound := lower_bound(problem)):
+            ratios.append(cost / bound)
+        current = destination
+    return moved, ratios
+
+
+def format_quality(count: int) -> str:
+    rows = []
+    for fluctuation, theta, most_entries in QUALITY:
+        found = follow_trajectories(fluctuation, theta, most_entries, count)
+        to_bound, to_mixed = np.array(found.to_bound), np.array(found.to_mixed)
+        met = np.median(to_bound) <= TO_BOUND and np.median(to_mixed) <= 1
+        rows.append(
+            [
+                f"{fluctuation:g}",
+                f"{theta:g}",
+                f"{most_entries:,}",
+                f"{np.median(to_bound):.3f}",
+                f"{np.quantile(to_bound, 0.9):.2f}",
+                f"{np.median(to_mixed):.2f}",
+                f"{np.quantile(to_mixed, 0.9):.2f}",
+                f"{found.unsolved}",
+                "yes" if met else "NO",
+            ]
+        )
+    header = ["f", "theta", "entries", "of bound", "p90", "of mixed", "p90", "unsolved", f"at most {TO_BOUND} and 1"]
+    return table(f"state that knap moves, {count} trajectories of {QUALITY_KEYS:,} keys", header, rows)
+
+
 def measure_in_child(keys: int) -> tuple[list[Measure], float]:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "benchmarks.keys", "--keys", str(keys)], capture_output=True, text=True, check=True
@@ -202,6 +276,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, help="measure this size only, and print JSON")
     parser.add_argument("--most", type=int, default=SIZES[-1], help="leave out larger sizes")
+    parser.add_argument("--trajectories", type=int, default=200, help="how many to compare knap and mixed on")
     asked = parser.parse_args()
     if asked.keys:
         print(json.dumps(measure_size(asked.keys)))
@@ -217,6 +292,8 @@ def main() -> None:
         everything += measures
         title = f"{keys:,} keys; peak memory {peak:,.0f} MB, loads and plans of all strategies included"
         print(table(title, header, [format_measure(measure) for measure in measures]), flush=True)
+    if asked.trajectories:
+        print(format_quality(asked.trajectories), flush=True)
     target = RESULTS / "keys.png"
     draw(target, everything)
     print(f"\nchart: {target.relative_to(Path.cwd())}")

@@ -10,6 +10,7 @@ from migration.keys.kernels.prices import cheapest_parts, price_nodes, value_pri
 from migration.keys.loads import Floats, Nodes
 from migration.keys.problem import KeyProblem
 
+NEAR = 1.1  # times the bound: a plan that costs no more is good enough
 _STEP = 4.0  # from one price of an entry to the next until the best one is enclosed
 _WORTH_AN_ENTRY = 0.05
 _LEAST_SHARE = 4.0**-6  # of the mean state of a key: an entry of that price is as good as free

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from migration.keys.bound import quick_bound
+from migration.keys.bound import NEAR, quick_bound
 from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
 from migration.keys.reference.mixed import mixed
 from migration.keys.reference.one_shot import llfd, min_table
 from migration.keys.reference.prices import Columns, find_core, find_prices, price_nodes, price_to_be_elsewhere
-from migration.keys.strategies.knap import NEAR
 
 
 def knap(problem: KeyProblem) -> KeyProposal:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from migration.keys.bound import Core, Prices, find_core, quick_bound, search_prices
+from migration.keys.bound import NEAR, Core, Prices, find_core, quick_bound, search_prices
 from migration.keys.kernels.knap import plan_at_price
 from migration.keys.kernels.prices import price_nodes
 from migration.keys.loads import Floats, Nodes
@@ -17,7 +17,6 @@ _FIRST_STEP = 1.02  # factor between two prices of an entry; it is squared until
 _STEPS = 11  # the last factor is above 10^8
 _STEPS_DOWN = 3  # a lower price saves little where that of the dual will do
 _HALVINGS = 4
-NEAR = 1.1  # times the bound: a plan that costs more is compared with those of other strategies
 
 
 class _Trials:
