@@ -41,7 +41,7 @@ minio-binary:
 	@bash scripts/minio.sh
 
 test: $(INSTALLED) java minio-binary chromium ## run all tests except the long ones; S3 tests use MinIO if Go can build it
-	$(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
+	ELASTIC_SIMULATION_SEEDS=72 $(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
 	$(BIN)/pytest -m "(spark or browser) and not long"
 
 unit: $(INSTALLED) ## run the tests that need neither Java nor a server; about a minute

@@ -43,7 +43,7 @@ SLOW = (
     "tests/elastic/driver/test_fatal_steps.py",
     "tests/elastic/driver/test_hung_migrations.py",
     "tests/elastic/driver/test_stopping.py",
-    "tests/mdp/experiments/test_command.py",
+    "tests/elastic/experiments/",
     "tests/elastic/node/test_isolation.py",
 )
 

@@ -62,7 +62,7 @@ def test_jobs_settings_and_autoscalers_take_them(number: Any) -> None:
     )
     assert json.dumps([asked.floor, asked.ceiling]) == "[2, 8]"
     assert json.dumps(Decision(number(3), "why").target) == "3"
-    assert json.dumps(UnitId(number(1), number(7))) == "[1, 7]"
+    assert json.dumps(UnitId(number(1), number(7))) == "[1, false, 7]"
     tester = OperatorTester(CountByKey(), key="k", schema="k string", tasks=number(4), nodes=number(2))
     assert tester is not None
 

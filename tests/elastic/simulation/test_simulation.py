@@ -5,10 +5,13 @@ import os
 import pytest
 
 from tests.elastic.simulation.campaign import run_campaign, run_seed
+from tests.elastic.simulation.faults import WORLDS
+from tests.elastic.simulation.operators import PIPELINES
 
-SEEDS = int(os.environ.get("ELASTIC_SIMULATION_SEEDS", "60"))
+KINDS = len(PIPELINES) * len(WORLDS)  # a seed is of each in turn
+SEEDS = int(os.environ.get("ELASTIC_SIMULATION_SEEDS", KINDS))
 FIRST_SEED = int(os.environ.get("ELASTIC_SIMULATION_FIRST_SEED", "0"))
-_CHUNK = 15  # seeds for one test, in one process: pytest runs several tests at a time
+_CHUNK = 12  # seeds for one test, in one process: pytest runs several tests at a time
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + SEEDS, _CHUNK))
