@@ -72,7 +72,7 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         note=(
             "Reproduced: Readj and brute force are slower by orders of magnitude, and brute force saves little. With "
             "so few keys as brute force allows, the table has to be smaller than the default of 3,000, or Mixed never "
-            "moves an entry back. Where the table is short, knap fills it and can move more than Mixed later on."
+            "moves an entry back."
         ),
     ),
     "figure17": Experiment(
