@@ -47,13 +47,13 @@ def lower_bound(problem: KeyProblem) -> float:
     Some twenty times as much work as `quick_bound` where the table's limit matters.
     """
     quick = quick_bound(problem)
-    return max(quick, search_prices(problem).bound) if is_table_short(problem) else quick
+    return max(quick, search_prices(problem, find_core(problem)).bound) if is_table_short(problem) else quick
 
 
 class Core(NamedTuple):
     """The keys that may move while entries have a price: their rows and columns, and the work of others per node."""
 
-    rows: Rows
+    rows: Rows | slice
     home: Nodes
     current: Nodes
     work: Floats
@@ -85,13 +85,13 @@ def is_table_short(problem: KeyProblem) -> bool:
     return problem.most_entries < problem.loads.keys
 
 
-def search_prices(problem: KeyProblem) -> Prices:
+def search_prices(problem: KeyProblem, core: Core) -> Prices:
     """The best known prices: of an entry by bisection, where as many keys want one as there are, of nodes for each.
 
     Prices of nodes depend on one another only through keys that are not at home, so each trial improves those of the
     one before.
     """
-    loads, core = problem.loads, find_core(problem)
+    loads = problem.loads
     columns = (core.home, core.current, core.work, core.size)
     best = Prices(0.0, np.zeros(problem.node_count), 0.0)
     nodes = best.nodes

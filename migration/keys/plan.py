@@ -50,7 +50,7 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
-    bound = max(quick_bound(problem), proposal.bound)
+    bound = proposal.bound or quick_bound(problem)
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
         if not relax:

@@ -111,7 +111,7 @@ class KeyProblem:
 class KeyProposal(NamedTuple):
     """What a strategy answers: the index of the node of every key, and why.
 
-    `bound` is what every plan for the same problem has to move, as far as the strategy found out.
+    `bound` is what every plan for the same problem has to move, if the strategy found out; at least `quick_bound`.
     """
 
     destination: Nodes

@@ -23,44 +23,49 @@ class _Trials:
     """The best plan so far: the cheapest whose table fits, else the one with the fewest entries."""
 
     def __init__(self, problem: KeyProblem) -> None:
+        loads = problem.loads
         self.problem = problem
-        self.destination: Nodes | None = None
+        self.everything = Core(
+            slice(None), loads.home, loads.current, loads.work, loads.size, np.zeros(problem.node_count)
+        )
         self.unplaced = -1
+        self.best: tuple[Core, Nodes] | None = None  # where its keys go; all others stay
         self._rank: tuple[int, float] = (0, 0.0)
 
     @property
     def has_fitting(self) -> bool:
-        return self.destination is not None and not self._rank[0]
+        return self.best is not None and not self._rank[0]
+
+    @property
+    def destination(self) -> Nodes:
+        """The node of every key in the best plan; raise `NotPlaced` if there is none."""
+        if self.best is None:
+            raise NotPlaced(self.unplaced)
+        core, moved = self.best
+        destination = self.problem.loads.current.copy()
+        destination[core.rows] = moved
+        return destination
 
     def is_within(self, cost: float) -> bool:
         """Whether there is a plan that fits and moves at most that much state."""
         return self.has_fitting and self._rank[1] <= cost
 
-    def fits(self, price: float, node_prices: Floats, core: Core | None = None) -> bool:
-        """Plan at these prices, for the keys of the core or for all; return whether the plan's table fits."""
-        loads, limit = self.problem.loads, self.problem.limit
-        if core is None:
-            columns = (loads.home, loads.current, loads.work, loads.size, np.zeros(len(node_prices)))
-            destination = np.empty(loads.keys, np.int32)
-            row = int(plan_at_price(*columns, limit, price, node_prices, destination))
-        else:
-            columns = (core.home, core.current, core.work, core.size, core.fixed)
-            moved = np.empty(len(core.rows), np.int32)
-            row = int(plan_at_price(*columns, limit, price, node_prices, moved))
-            row = int(core.rows[row]) if row >= 0 else row
-            destination = loads.current.copy()
-            destination[core.rows] = moved
+    def fits(self, price: float, node_prices: Floats, core: Core) -> bool:
+        """Plan at these prices for the keys of the core; return whether the plan's table fits."""
+        moved = np.empty(len(core.home), np.int32)
+        columns = (core.home, core.current, core.work, core.size, core.fixed)
+        row = int(plan_at_price(*columns, self.problem.limit, price, node_prices, moved))
         if row < 0:
-            return self.add(destination)
-        self.unplaced = row
+            return self.add(moved, core)
+        self.unplaced = row if isinstance(core.rows, slice) else int(core.rows[row])
         return False
 
-    def add(self, destination: Nodes) -> bool:
-        loads = self.problem.loads
-        excess = int(np.count_nonzero(destination != loads.home)) - self.problem.most_entries
-        rank = max(excess, 0), float(loads.size[destination != loads.current].sum())
-        if self.destination is None or rank < self._rank:
-            self.destination, self._rank = destination, rank
+    def add(self, moved: Nodes, core: Core) -> bool:
+        """Compare a plan with the best one. Keys outside the core are at home, and stay there."""
+        excess = int(np.count_nonzero(moved != core.home)) - self.problem.most_entries
+        rank = max(excess, 0), float(core.size[moved != core.current].sum())
+        if self.best is None or rank < self._rank:
+            self.best, self._rank = (core, moved), rank
         return excess <= 0
 
 
@@ -78,42 +83,41 @@ def knap(problem: KeyProblem) -> KeyProposal:
         return KeyProposal(loads.current, "already balanced: nothing moves")
     trials, bound = _Trials(problem), quick_bound(problem)
     reason = "the cheapest keys that cover the excess of overloaded nodes moved"
-    if not trials.fits(0.0, np.zeros(problem.node_count)):
-        dual = search_prices(problem)
-        price, bound = _search_price(problem, trials, dual), max(bound, dual.bound)
+    if not trials.fits(0.0, np.zeros(problem.node_count), trials.everything):
+        core = find_core(problem)
+        dual = search_prices(problem, core)
+        price, bound = _search_price(trials, core, dual), max(bound, dual.bound)
         reason = f"the cheapest keys moved, with a table entry priced as {price:.3g} of state"
     if not trials.is_within(NEAR * bound) and _compare_with_others(trials):
         reason = "no plan at a price of table entries was cheaper than the one of Mixed, LLFD or MinTable"
-    if trials.destination is None:
-        raise NotPlaced(trials.unplaced)
     return KeyProposal(trials.destination, reason, bound)
 
 
 def _compare_with_others(trials: _Trials) -> bool:
     """Add the plans of other strategies, and return whether one of them is the best."""
-    before = trials.destination
+    before = trials.best
     others: list[Callable[[KeyProblem], KeyProposal]] = [mixed] if trials.has_fitting else [mixed, llfd, min_table]
     for strategy in others:
         try:
-            trials.add(strategy(trials.problem).destination)
+            trials.add(strategy(trials.problem).destination, trials.everything)
         except NotPlaced:
             continue
-    return trials.destination is not before
+    return trials.best is not before
 
 
-def _search_price(problem: KeyProblem, trials: _Trials, dual: Prices) -> float:
+def _search_price(trials: _Trials, core: Core, dual: Prices) -> float:
     """Try prices of an entry around that of the dual until the least one at which the table fits is enclosed."""
-    loads, core = problem.loads, find_core(problem)
+    problem = trials.problem
     columns = (core.home, core.current, core.work, core.size, core.fixed, problem.limit)
 
     def fits(price: float) -> bool:
         return trials.fits(price, price_nodes(*columns, price, dual.nodes), core)
 
     price, step = dual.entry, _FIRST_STEP
-    if not len(core.rows):
+    if not len(core.home):
         return price
     if not price:
-        price = max(loads.total_size / loads.keys, 1e-300)
+        price = max(problem.loads.total_size / problem.loads.keys, 1e-300)
     up = not fits(price)
     for _ in range(_STEPS if up else _STEPS_DOWN):
         following = price * step if up else price / step
