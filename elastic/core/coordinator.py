@@ -95,7 +95,7 @@ class Coordinator:
             events.EpochCommitted: self._epoch_committed,
             events.AssignmentCommitted: self._assignment_committed,
             events.ResultsPublished: lambda event: self.batches.results_published(event.batch),
-            events.SnapshotDue: self._snapshot_due,
+            events.SnapshotDue: lambda _: self.snapshots.request(),
             events.SnapshotLeaseOpened: self._snapshot_lease_opened,
             events.StatesCommitted: self._states_committed,
             events.SnapshotFailed: lambda _: self.snapshots.end(),
@@ -319,9 +319,6 @@ class Coordinator:
 
     # Saved states replace the log.
 
-    def _snapshot_due(self, _: events.SnapshotDue) -> list[Command]:
-        return self.snapshots.begin() if self.nodes.serving() else []
-
     def _snapshot_lease_opened(self, event: events.SnapshotLeaseOpened) -> None:
         self.snapshots.lease_opened(event.lease, sorted(self.nodes.serving()))
 
@@ -330,8 +327,8 @@ class Coordinator:
             self.snapshots.snapshot_taken(report)
 
     def _continue_snapshot(self) -> list[Command]:
-        """Ask the node whose turn it is; commit when all have answered."""
-        decided: list[Command] = []
+        """Begin one that is due, ask the node whose turn it is, and commit when all have answered."""
+        decided = self.snapshots.begin_if_due() if self.nodes.serving() else []
         while (turn := self.snapshots.next_to_ask()) is not None:
             name, lease = turn
             units = self.placement.units_on(name)

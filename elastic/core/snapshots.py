@@ -35,6 +35,7 @@ class Snapshots:
 
     def __init__(self, through: Callable[[UnitId], Batch]) -> None:
         self.ended = 0
+        self._is_due = False
         self._through = through
         self._snapshot: _Snapshot | None = None
 
@@ -43,10 +44,14 @@ class Snapshots:
         """Whether the log may be shortened at any moment: no unit may start from what the manifest says now."""
         return self._snapshot is not None and self._snapshot.committing
 
-    def begin(self) -> list[Command]:
-        if self._snapshot is not None:
+    def request(self) -> None:
+        """Let a snapshot begin as soon as a node can save its units, unless one is under way."""
+        self._is_due = self._snapshot is None
+
+    def begin_if_due(self) -> list[Command]:
+        if not self._is_due:
             return []
-        self._snapshot = _Snapshot()
+        self._is_due, self._snapshot = False, _Snapshot()
         return [commands.OpenSnapshotLease()]
 
     def lease_opened(self, lease: str, nodes: Sequence[str]) -> None:

@@ -1,10 +1,13 @@
 """A snapshot goes from node to node in turns, and commits no state whose unit may still need the log before it."""
 
-from elastic.core.commands import CommitStates
+from elastic.core import events
+from elastic.core.commands import CommitStates, OpenSnapshotLease
 from elastic.core.ids import NO_BATCH, Batch
 from elastic.core.messages import SnapshotTaken, UnchangedUnit
 from elastic.core.snapshots import Snapshots
+from migration import Assignment
 from storage.state import Manifest, StateRef, UnitId
+from tests.elastic.core.world import World
 
 UNITS = Manifest.first([UnitId(0, task) for task in range(4)]).units
 LEASE = "000000000001-000000001-ab"
@@ -21,7 +24,8 @@ def saved(node: str, *states: StateRef, unchanged: tuple[UnchangedUnit, ...] = (
 
 def begun(nodes: list[str]) -> Snapshots:
     snapshots = Snapshots(lambda _: NO_BATCH)
-    snapshots.begin()
+    snapshots.request()
+    assert snapshots.begin_if_due() == [OpenSnapshotLease()]
     snapshots.lease_opened(LEASE, nodes)
     return snapshots
 
@@ -91,3 +95,18 @@ def test_states_wait_until_their_results_are_visible() -> None:
     snapshots.snapshot_taken(saved("node-1", state(0, 5)))
     assert committed(snapshots, published=4) is None
     assert committed(snapshots, published=5) == {state(0, 5)}
+
+
+def test_a_snapshot_that_is_due_while_no_node_has_units_begins_when_one_has() -> None:
+    world = World(Assignment.even(4, 1))
+    world.lose("node-1")
+    assert world.hear(events.SnapshotDue()) == []
+    assert OpenSnapshotLease() in world.join("node-1")
+    assert OpenSnapshotLease() not in world.hear(events.SnapshotDue())  # one is under way
+
+
+def test_a_snapshot_that_is_due_while_one_is_under_way_is_not_repeated_after_it() -> None:
+    snapshots = begun(["node-1"])
+    snapshots.request()
+    snapshots.end()
+    assert snapshots.begin_if_due() == []
