@@ -1,13 +1,15 @@
 """The timers of one unit."""
 
 import heapq
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elastic.operators.keys import sort_key
+from elastic.operators.keys import sort_key, to_canonical
 
 TimerKind: TypeAlias = Literal["event", "processing"]
 KINDS: tuple[TimerKind, ...] = ("event", "processing")
@@ -89,6 +91,11 @@ class Timers:
     def __len__(self) -> int:
         return sum(map(len, self._clocks.values()))
 
+    def __iter__(self) -> Iterator[Timer]:
+        for kind, clock in self._clocks.items():
+            for at_ms, key, name in clock.items():
+                yield Timer(at_ms, kind, name, key)  # type: ignore[arg-type]
+
     def set(self, timer: Timer) -> None:
         self._clocks[timer.kind].set(timer.key, timer.name, timer.at_ms)
 
@@ -112,6 +119,22 @@ class Timers:
         ]
         return sorted(due, key=lambda timer: (timer.at_ms, sort_key(timer.key), timer.name, timer.kind))
 
+    def part(self, mask_keys: Callable[[list[Any]], NDArray[np.bool_]]) -> Self:
+        """Take the timers out whose keys the mask selects, and return them. O(timers)."""
+        parted = type(self)()
+        for kind, clock in self._clocks.items():
+            items = list(clock.items())
+            mask = mask_keys([key for _, key, _ in items])
+            for at_ms, key, name in compress(items, mask.tolist()):
+                clock.delete(key, name)
+                parted.set(Timer(at_ms, kind, name, key))  # type: ignore[arg-type]
+        return parted
+
+    def join(self, part: Self) -> None:
+        """Set all timers of a part."""
+        for timer in part:
+            self.set(timer)
+
     def to_columns(self) -> dict[str, Any]:
         """Return the stored form: one array of times, and lists of keys and names, by kind."""
         columns: dict[str, Any] = {}
@@ -130,5 +153,5 @@ class Timers:
                 columns[f"{kind}.at_ms"].tolist(), columns[f"{kind}.keys"], columns[f"{kind}.names"], strict=True
             )
             for at_ms, key, name in rows:
-                clock.set(key, name, at_ms)
+                clock.set(to_canonical(key), name, at_ms)
         return timers

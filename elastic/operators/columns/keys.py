@@ -31,7 +31,7 @@ from elastic.operators.kernels import Words
 
 
 class Keys(Protocol):
-    """Different keys, numbered 0..count-1; numbers are stable until `keep`."""
+    """Different keys, numbered 0..count-1; numbers are stable until `keep`, which does not change shallow copies."""
 
     @property
     def count(self) -> int: ...
@@ -108,7 +108,7 @@ class SingleKeys:
     def keep(self, rows: Words) -> None:
         null = np.flatnonzero(rows == self._null_row) if self._null_row != _NONE else rows[:0]
         inner = rows if self._null_row == _NONE else rows - (rows > self._null_row)
-        self._index.keep(np.delete(inner, null))
+        self._index = self._index.select(np.delete(inner, null))
         self._null_row = int(null[0]) if len(null) else _NONE
 
     def arrays(self) -> dict[str, NDArray[Any]]:
