@@ -59,8 +59,9 @@ def to_arrow_keys(keys: Collection[Any], types: Sequence[pa.DataType]) -> list[p
     """Return the key columns of keys in the form that operators use; raises what Arrow raises for other types."""
     if not keys:
         return [pa.nulls(0, kind) for kind in types]
-    parts: list[Any] = [list(keys)] if len(types) == 1 else list(zip(*keys, strict=True))
-    return [_column(values, kind) for values, kind in zip(parts, types, strict=True)]
+    if len(types) == 1:
+        return [_column(list(keys), types[0])]
+    return [_column([key[place] for key in keys], kind) for place, kind in enumerate(types)]
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
