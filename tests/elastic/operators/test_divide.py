@@ -427,3 +427,23 @@ def test_keys_can_be_selected_once_the_operator_is_bound() -> None:
         Lines().select_keys(["a"], NONE)
     bound = Lines().bind(("word",), WORDS)
     assert bound.select_keys(("b", "a", "c"), np.array([hash_key("c"), hash_key("b")])) == ["b", "c"]
+
+
+def test_the_timer_of_a_key_that_is_not_a_number_finds_its_state_after_a_move() -> None:
+    class Totals(KeyedOperator):
+        output_schema = "rows long"
+
+        def handle_key(self, _key: Any, rows: Any, state: ValueState, context: Context) -> None:
+            state.update(len(rows))
+            context.set_timer(10, "processing")
+
+        def handle_expired(self, _key: Any, _timer: Timer, state: ValueState, _context: Context) -> tuple[int]:
+            return (state.get(),)
+
+    rows = pa.table({"x": [float("nan"), float("nan"), 1.0]})
+    runner = runner_of(Totals(), rows.schema)
+    state, other = fill(runner, rows), runner.new_state()
+    runner.join(other, through_bytes(runner, runner.part(state, hash_keys([pa.array([float("nan")])]))))
+    output = runner.step(other, [], Moment(UnitId(0, 1), 1, 0, 10))
+    assert output.sink is not None
+    assert output.sink.to_pylist() == [{"rows": 2}]
