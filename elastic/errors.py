@@ -6,6 +6,7 @@ ElasticError
 │   ├── UnsupportedKeyType             a key column has a type that cannot be hashed
 │   ├── InvalidEventTime               the event-time column is not a timestamp
 │   ├── NotAnOperator                  a class or another object in place of an operator
+│   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -24,6 +25,7 @@ ElasticError
 ├── RowTooLarge                        a row exceeds max_row_bytes
 ├── OperatorFailed                     the operator raised
 ├── CombineFailed                      the operator's combine raised
+├── DivisionFailed                     the operator's part or join raised
 ├── InvalidOutput                      the operator emitted rows that do not match its declaration
 ├── NodeInUse                          a node that should be removed still owns tasks
 ├── PoisonedStep                       process after process died in the same step
@@ -109,6 +111,19 @@ class NotAnOperator(InvalidJob):
         what = "a class" if isinstance(given, type) else "not an operator"
         advice = f"an instance, {self.given}()" if isinstance(given, type) else "an instance of a subclass of Operator"
         super().__init__(f"operator={self.given} is {what}. Pass {advice}.")
+
+
+class IndivisibleState(InvalidJob):
+    """A stage is grouped by table, but single keys cannot be taken out of its state."""
+
+    def __init__(self, stage: str, operator: str, why: str) -> None:
+        self.stage = stage
+        self.operator = operator
+        self.why = why
+        super().__init__(
+            f'stage {stage!r} cannot have grouping="table": {operator} cannot hand over single keys, since '
+            f'{why}. Give it the methods part() and join(), write it as a KeyedOperator, or use grouping="hash".'
+        )
 
 
 class UnserializableOperator(InvalidJob):
@@ -334,6 +349,19 @@ class CombineFailed(ElasticError):
         super().__init__(
             f"operator {operator!r} failed to combine rows:\n{cause_text.rstrip()}\n"
             "Correct its combine() and restart the job: it continues with the same batch."
+        )
+
+
+class DivisionFailed(ElasticError):
+    """The operator's part or join raised; `cause_text` is the traceback."""
+
+    def __init__(self, operator: str, method: str, cause_text: str) -> None:
+        self.operator = operator
+        self.method = method
+        self.cause_text = cause_text
+        super().__init__(
+            f"operator {operator!r} failed to move keys between units, in {method}():\n{cause_text.rstrip()}\n"
+            f"Correct its {method}() and restart the job: it continues with the same batch."
         )
 
 

@@ -15,7 +15,7 @@ PUBLIC_NAMES = {
         *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "stateless", "to_schema"),
     ],
     "elastic.operators.testing": [
-        *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Scale"),
+        *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Rekey", "Scale"),
     ],
     "elastic.results": [
         *("BATCH", "BatchIndex", "Description", "ExpiredResults", "MemorySink", "NoSink", "ORIGIN"),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from elastic.operators.context import Context
-from elastic.operators.operator import Operator, Yields
+from elastic.operators.operator import Hashes, Operator, State, Yields
 from elastic.operators.state_queries import to_keyed_rows
 from elastic.operators.timers import Timer
 
@@ -57,6 +57,13 @@ class KeyedOperator(Operator):
     def handle_expired(self, key: Any, timer: Timer, state: ValueState, context: Context) -> Yields:
         """Process a due timer of this key."""
         raise NotImplementedError(f"{type(self).__name__} sets timers but does not define handle_expired. Define it.")
+
+    def part(self, state: State, hashes: Hashes) -> dict[Any, Any]:
+        """Take the keys with these hashes out, with their values; `state.value` has the values by key."""
+        return {key: state.value.pop(key) for key in self.select_keys(state.value, hashes)}
+
+    def join(self, state: State, part: dict[Any, Any]) -> None:
+        state.value.update(part)
 
     def state_rows(self, value: Any) -> pa.Table:
         return to_keyed_rows(value, self.key, self.input_schema)

@@ -1,7 +1,7 @@
 """Keys as Python values: one value per key column, or a tuple of them; equal exactly if Spark says so."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +46,28 @@ def to_python_keys(columns: list[pa.Array]) -> list[Any]:
     """Return the key of every row."""
     lists = [_values(column) for column in columns]
     return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+
+def to_arrow_value(value: Any, kind: pa.DataType) -> Any:
+    """Return a value of a key in the form that Arrow reads: structs become dicts instead of tuples."""
+    if not kinds.is_struct(kind) or not isinstance(value, tuple):
+        return value
+    return {field.name: to_arrow_value(part, field.type) for field, part in zip(kind, value, strict=True)}
+
+
+def to_arrow_keys(keys: Collection[Any], types: Sequence[pa.DataType]) -> list[pa.Array]:
+    """Return the key columns of keys in the form that operators use; raises what Arrow raises for other types."""
+    if not keys:
+        return [pa.nulls(0, kind) for kind in types]
+    if len(types) == 1:
+        return [_column(list(keys), types[0])]
+    return [_column([key[place] for key in keys], kind) for place, kind in enumerate(types)]
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if kinds.is_struct(kind):
+        values = [to_arrow_value(value, kind) for value in values]
+    return pa.array(values, kind)
 
 
 def _values(column: pa.Array) -> list[Any]:

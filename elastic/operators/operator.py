@@ -1,16 +1,25 @@
 """The base class of operators, over batches of rows."""
 
 import copy
+from collections.abc import Collection
+from itertools import compress
 from typing import Any, ClassVar, Self, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from elastic.errors import InvalidJob
+from elastic.operators.columns import KeyedColumns
 from elastic.operators.context import Context
+from elastic.operators.keys import to_arrow_keys
 from elastic.operators.schemas import SchemaLike
 from elastic.operators.state_queries import look_up, to_state_rows
 from elastic.operators.state_size import estimate_bytes
 from elastic.operators.timers import Timer
+from elastic.routing.hashing import hash_keys, is_among
 
+Hashes: TypeAlias = NDArray[np.int64]
 # Rows, or an iterable of rows (most often a generator), or None; rows may be wrapped in ToSink, ToNext or ToSelf.
 Yields: TypeAlias = Any
 
@@ -76,6 +85,38 @@ class Operator:
         key can be aggregated, or columns dropped. By default rows are unchanged.
         """
         return rows
+
+    def part(self, state: State, hashes: Hashes) -> Any:
+        """Take the keys with these hashes out of the state; return what the state held of them, for `join`.
+
+        The engine calls it when keys move to another unit, with hashes as `elastic.routing.hash_keys` gives them for
+        the key columns; the state may have none of these keys. The part is stored like a value of the state, and the
+        timers of these keys move with it. Given for `KeyedColumns` that have the key columns, unless the operator has
+        timers; define it together with `join` for any other state. `select_keys` finds the keys.
+        """
+        if self.stateless:
+            return None
+        if isinstance(state.value, KeyedColumns):
+            return state.value.part(hashes, self.key)
+        raise NotImplementedError(f"{type(self).__name__} does not define part. Define it.")
+
+    def join(self, state: State, part: Any) -> None:
+        """Put a part of another unit, as `part` returned it, into the state, which has none of its keys."""
+        if self.stateless:
+            return
+        if not isinstance(state.value, KeyedColumns):
+            raise NotImplementedError(f"{type(self).__name__} does not define join. Define it.")
+        state.value.join(part)
+
+    def select_keys(self, keys: Collection[Any], hashes: Hashes) -> list[Any]:
+        """Return those keys that have one of these hashes, in their order.
+
+        A key is the value of the key column, or a tuple of values if there are several. O(keys + hashes).
+        """
+        if self.input_schema is None:
+            raise InvalidJob("an operator gets its key when it is bound. Run it in a job or in an OperatorTester.")
+        types = [self.input_schema.field(name).type for name in self.key]
+        return list(compress(keys, is_among(hash_keys(to_arrow_keys(keys, types)), hashes).tolist()))
 
     def handle_timer(self, timer: Timer, state: State, context: Context) -> Yields:
         """Process a due timer of the operator."""

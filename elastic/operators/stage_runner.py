@@ -8,13 +8,14 @@ from typing import Any, Literal, Self
 import pyarrow as pa
 
 from elastic.errors import InvalidJob
+from elastic.operators import divide
 from elastic.operators.calls import BatchCaller, KeyedCaller, OperatorCaller, UnitState, UnitStep
 from elastic.operators.combiner import Combiner
 from elastic.operators.context import Moment
 from elastic.operators.guarded import GuardedCaller, Trial
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.keys import needs_canonical, to_canonical
-from elastic.operators.operator import Operator
+from elastic.operators.operator import Hashes, Operator
 from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer
 from elastic.operators.rows import check_input_format
 from elastic.operators.schemas import to_schema
@@ -110,6 +111,18 @@ class StageRunner:
     def is_due(self, state: UnitState, moment: Moment) -> bool:
         """Return whether a timer is due, so that a step is needed even without rows."""
         return moment.round == 0 and state.timers.is_due(moment.clocks)
+
+    def part(self, state: UnitState, hashes: Hashes) -> UnitState:
+        """Take the keys with these hashes out of a state, with their timers; changes the state in place.
+
+        The part is a state too: it can be captured and restored, parted again, and joined to another unit of the stage.
+        A timer without a key belongs to the task, and stays. O(keys of the state). Raises `DivisionFailed`.
+        """
+        return divide.part(self.operator, state, hashes, self.name)
+
+    def join(self, state: UnitState, part: UnitState) -> None:
+        """Put a part of another unit into a state; changes both in place. Raises `DivisionFailed`."""
+        divide.join(self.operator, state, part, self.name)
 
     def capture(self, state: UnitState) -> Any:
         """Return a copy of the state for storage, which later steps do not change.

@@ -7,10 +7,11 @@ from typing import Literal
 import pyarrow as pa
 
 from elastic.errors import InvalidJob, NotAnOperator
+from elastic.operators.divide import check_divisible
 from elastic.operators.operator import Operator
 from elastic.operators.schemas import to_schema
 from elastic.operators.stage_runner import StageRunner
-from elastic.routing.groupings import GROUPINGS
+from elastic.routing.groupings import GROUPINGS, TableGrouping
 
 
 @dataclass(frozen=True)
@@ -65,22 +66,26 @@ def build_stages(
 def build_runners(
     stages: Sequence[Stage], input_schema: pa.Schema, on_error: Literal["fail", "skip"] = "fail"
 ) -> tuple[StageRunner, ...]:
-    """Return a runner for each stage; the rows that a stage emits to the next are its input."""
+    """Return a runner for each stage; the rows that a stage emits to the next are its input.
+
+    Raises `IndivisibleState` for a stage that is grouped by table although its state belongs to the task.
+    """
     runners = []
     for number, stage in enumerate(stages):
         last = number == len(stages) - 1
         next_schema = None if last else _schema_for_next(stage, input_schema)
-        runners.append(
-            StageRunner(
-                stage.operator,
-                key=stage.key,
-                input_schema=input_schema,
-                next_schema=next_schema,
-                on_error=on_error,
-                stage=number,
-                name=stage.name,
-            )
+        runner = StageRunner(
+            stage.operator,
+            key=stage.key,
+            input_schema=input_schema,
+            next_schema=next_schema,
+            on_error=on_error,
+            stage=number,
+            name=stage.name,
         )
+        if stage.grouping == TableGrouping.kind:
+            check_divisible(runner.operator, stage.name)
+        runners.append(runner)
         input_schema = next_schema if next_schema is not None else input_schema
     return tuple(runners)
 

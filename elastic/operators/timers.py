@@ -1,13 +1,15 @@
 """The timers of one unit."""
 
 import heapq
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elastic.operators.keys import sort_key
+from elastic.operators.keys import sort_key, to_canonical
 
 TimerKind: TypeAlias = Literal["event", "processing"]
 KINDS: tuple[TimerKind, ...] = ("event", "processing")
@@ -37,6 +39,16 @@ class _Clock:
         self._times: dict[tuple[Hashable, str], int] = {}
         self._buckets: dict[int, dict[tuple[Hashable, str], None]] = {}
         self._heap: list[int] = []
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[int, Hashable, str]]) -> Self:
+        """Return a clock with these timers, as `items` yields them. O(n)."""
+        clock = cls()
+        for at_ms, key, name in items:
+            clock._times[key, name] = at_ms
+            clock._buckets.setdefault(at_ms, {})[key, name] = None
+        clock._heap = sorted(clock._buckets)
+        return clock
 
     def __len__(self) -> int:
         return len(self._times)
@@ -83,11 +95,15 @@ class _Clock:
 class Timers:
     """All timers of a unit, of both kinds; part of its state."""
 
-    def __init__(self) -> None:
-        self._clocks: dict[str, _Clock] = {kind: _Clock() for kind in KINDS}
+    def __init__(self, clocks: Mapping[str, _Clock] | None = None) -> None:
+        self._clocks: dict[str, _Clock] = {kind: _Clock() for kind in KINDS} | dict(clocks or {})
 
     def __len__(self) -> int:
         return sum(map(len, self._clocks.values()))
+
+    def items(self, kind: str) -> Iterator[tuple[int, Hashable, str]]:
+        """Return time, key and name of every timer of a kind."""
+        return self._clocks[kind].items()
 
     def set(self, timer: Timer) -> None:
         self._clocks[timer.kind].set(timer.key, timer.name, timer.at_ms)
@@ -112,6 +128,23 @@ class Timers:
         ]
         return sorted(due, key=lambda timer: (timer.at_ms, sort_key(timer.key), timer.name, timer.kind))
 
+    def part(self, mask_keys: Callable[[list[Any]], NDArray[np.bool_]]) -> Self:
+        """Take the timers out whose keys the mask selects, and return them. O(timers)."""
+        taken = {}
+        for kind, clock in self._clocks.items():
+            items = list(clock.items())
+            mask = mask_keys([key for _, key, _ in items])
+            taken[kind] = _Clock.of(compress(items, mask.tolist()))
+            if len(taken[kind]):
+                self._clocks[kind] = _Clock.of(compress(items, (~mask).tolist()))
+        return type(self)(taken)
+
+    def join(self, part: Self) -> None:
+        """Set all timers of a part."""
+        for kind, clock in self._clocks.items():
+            for at_ms, key, name in part.items(kind):
+                clock.set(key, name, at_ms)
+
     def to_columns(self) -> dict[str, Any]:
         """Return the stored form: one array of times, and lists of keys and names, by kind."""
         columns: dict[str, Any] = {}
@@ -124,11 +157,9 @@ class Timers:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
-        timers = cls()
-        for kind, clock in timers._clocks.items():
-            rows = zip(
-                columns[f"{kind}.at_ms"].tolist(), columns[f"{kind}.keys"], columns[f"{kind}.names"], strict=True
-            )
-            for at_ms, key, name in rows:
-                clock.set(key, name, at_ms)
-        return timers
+        clocks: dict[str, _Clock] = {}
+        for kind in KINDS:
+            keys = map(to_canonical, columns[f"{kind}.keys"])
+            rows = zip(columns[f"{kind}.at_ms"].tolist(), keys, columns[f"{kind}.names"], strict=True)
+            clocks[kind] = _Clock.of(rows)
+        return cls(clocks)

@@ -1,6 +1,6 @@
 """Hash indexes: different words or texts, numbered in the order of their first appearance, in arrays that grow."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,9 +92,9 @@ class WordIndex:
                 return rows
             self._grow(estimate_rows(self.count, self.count - before, done, len(words) - done))
 
-    def keep(self, rows: Words) -> None:
-        """Keep only these rows, renumbered in this order."""
-        self.__init__(self.words[rows])  # type: ignore[misc]
+    def select(self, rows: Words) -> Self:
+        """Return an index of these rows only, renumbered in this order."""
+        return type(self)(self.words[rows])
 
     def arrays(self) -> dict[str, Words]:
         """Return the arrays that restore it: views that insertions do not change, since rows are only appended."""
@@ -179,9 +179,9 @@ class TextIndex:
         kernels.take_texts(self._offsets, self._data, read_only(rows), offsets, data)
         return Texts(offsets, data)
 
-    def keep(self, rows: Words) -> None:
-        """Keep only these rows, renumbered in this order."""
-        self.__init__(self.take(rows))  # type: ignore[misc]
+    def select(self, rows: Words) -> Self:
+        """Return an index of these rows only, renumbered in this order."""
+        return type(self)(self.take(rows))
 
     def arrays(self) -> dict[str, Words | Bytes]:
         """Return the arrays that restore it: views that insertions do not change, since rows are only appended."""

@@ -1,5 +1,6 @@
 """Columnar state by key, for operators with many keys."""
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -14,8 +15,10 @@ from elastic.operators.columns.indexes import grow, read_only
 from elastic.operators.columns.key_columns import check_key_type
 from elastic.operators.columns.keys import Keys, new_keys
 from elastic.operators.kernels import Words
+from elastic.operators.keys import to_arrow_value
 from elastic.operators.schemas import SchemaLike, to_schema
 from elastic.routing import xxh64
+from elastic.routing.hashing import hash_keys, is_among
 
 DESCRIPTION = "keyed-columns"  # the entry that describes the other arrays
 _KEYS = "keys."
@@ -30,10 +33,10 @@ class KeyedColumns:
         rows = counts.rows_for(words)
         np.add.at(counts.column("count"), rows, 1)
 
-    Rows are numbered 0..len-1 without gaps, in order of first appearance, and are stable until `keep`. New rows hold
-    the `initial` value of each column, else zero. Any key type that can be routed works, also several columns and
-    nulls. A lookup is O(1) per key and creates no Python objects; memory is that of the keys and columns, up to twice
-    that while growing, and 12 to 24 bytes per row for the index.
+    Rows are numbered 0..len-1 without gaps, in order of first appearance, and are stable until `keep` or `part`. New
+    rows hold the `initial` value of each column, else zero. Any key type that can be routed works, also several columns
+    and nulls. A lookup is O(1) per key and creates no Python objects; memory is that of the keys and columns, up to
+    twice that while growing, and 12 to 24 bytes per row for the index.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class KeyedColumns:
     def get(self, key: Sequence[Any]) -> dict[str, Any] | None:
         """Return the columns of one key, given as one value per key column; None for an unknown key."""
         types = self.key_schema.types
-        columns = [pa.array([_for_arrow(value, kind)], kind) for value, kind in zip(key, types, strict=True)]
+        columns = [pa.array([to_arrow_value(value, kind)], kind) for value, kind in zip(key, types, strict=True)]
         row = int(self._keys.find(columns)[0])
         return None if row < 0 else {name: self.column(name)[row].item() for name in self._columns}
 
@@ -115,7 +118,44 @@ class KeyedColumns:
         """Drop all other rows; `rows` is a mask, or row numbers in their new order. O(rows)."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         self._columns = {name: self.column(name)[numbers] for name in self._columns}
+        self._keys = copy.copy(self._keys)
         self._keys.keep(numbers)
+        self._seen = np.zeros(0, np.uint8)
+
+    def select(self, rows: NDArray[Any]) -> Self:
+        """Return a copy of some rows; `rows` is a mask, or row numbers in their new order. O(rows)."""
+        selected = copy.copy(self)
+        selected.keep(rows)
+        return selected
+
+    def part(self, hashes: NDArray[np.int64], key: Sequence[str] = ()) -> Self:
+        """Take the rows out whose key has one of these hashes, and return them as keyed columns of their own.
+
+        `key` names the columns that are hashed, by default all key columns; hashes are those of
+        `elastic.routing.hash_keys`. The other rows keep their order. O(rows), and an index of the other rows when it is
+        next needed.
+        """
+        columns = dict(zip(self.key_schema.names, self._keys.take(None), strict=True))
+        names = list(key) or self.key_schema.names
+        is_parted = is_among(hash_keys([columns[name] for name in names], names), hashes)
+        parted = self.select(is_parted)
+        if len(parted):
+            self.keep(~is_parted)
+        return parted
+
+    def join(self, part: Self) -> None:
+        """Append the rows of a part, in their order; for a key that is in both, the row of the part replaces this one.
+
+        O(rows of the part).
+        """
+        if part.names != self.names or not part.key_schema.equals(self.key_schema):
+            raise InvalidJob(
+                f"a part with the keys {part.key_schema.names} and the columns {list(part.names)} cannot join "
+                f"{self.key_schema.names} and {list(self.names)}. Join parts of the same operator only."
+            )
+        rows = self._keys.insert(part._keys.take(None))
+        for name in self._columns:
+            self.column(name)[rows] = part.column(name)
 
     def copy(self) -> Self:
         """Return an independent copy, at the cost of copying memory."""
@@ -158,13 +198,6 @@ class KeyedColumns:
         else:
             columns = [keys] if len(self.key_schema) == 1 else list(keys)
         return [_as_array(column, kind) for column, kind in zip(columns, self.key_schema.types, strict=True)]
-
-
-def _for_arrow(value: Any, kind: pa.DataType) -> Any:
-    """Convert a key from the form that operators use: structs become dicts instead of tuples."""
-    if not pa.types.is_struct(kind) or not isinstance(value, tuple):
-        return value
-    return {field.name: _for_arrow(part, field.type) for field, part in zip(kind, value, strict=True)}
 
 
 def _as_array(column: Any, kind: pa.DataType) -> pa.Array:

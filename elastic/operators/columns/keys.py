@@ -31,7 +31,7 @@ from elastic.operators.kernels import Words
 
 
 class Keys(Protocol):
-    """Different keys, numbered 0..count-1; numbers are stable until `keep`."""
+    """Different keys, numbered 0..count-1; numbers are stable until `keep`, which does not change shallow copies."""
 
     @property
     def count(self) -> int: ...
@@ -108,7 +108,7 @@ class SingleKeys:
     def keep(self, rows: Words) -> None:
         null = np.flatnonzero(rows == self._null_row) if self._null_row != _NONE else rows[:0]
         inner = rows if self._null_row == _NONE else rows - (rows > self._null_row)
-        self._index.keep(np.delete(inner, null))
+        self._index = self._index.select(np.delete(inner, null))
         self._null_row = int(null[0]) if len(null) else _NONE
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -163,15 +163,21 @@ class CompositeKeys:
         return self._index.find(self._rows(columns, find_in))
 
     def take(self, rows: Words | None) -> list[pa.Array]:
-        texts = self._index.texts if rows is None else self._index.take(rows)
-        words = texts.data.view(np.int64).reshape(len(texts), self._width // _WORD_BYTES)
+        words = self._words(self._index.texts if rows is None else self._index.take(rows))
         leaves = enumerate(words.T[1:])
         return [self._column(kind, leaves, words[:, 0]) for kind in self._types]
 
     def keep(self, rows: Words) -> None:
-        columns = self.take(rows)
-        self.__init__(self._types)  # type: ignore[misc]
-        self.insert(columns)
+        words = self._words(self._index.take(rows))
+        interned = {}
+        for place, index in self._interned.items():
+            is_valid = words[:, 0] >> place & 1 == 1
+            is_used = np.zeros(index.count, np.bool_)
+            is_used[words[is_valid, place + 1]] = True
+            interned[place] = index.select(np.flatnonzero(is_used))
+            words[is_valid, place + 1] = (np.cumsum(is_used) - 1)[words[is_valid, place + 1]]
+        self._index = TextIndex(self._texts(words))
+        self._interned = interned
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         interned = {
@@ -191,8 +197,15 @@ class CompositeKeys:
                 words[valid, place + 1] = number(self._interned[place], leaf.drop_null())
             elif not kinds.is_struct(leaf.type):
                 words[:, place + 1] = as_words(leaf)
+        return self._texts(words)
+
+    def _texts(self, words: NDArray[np.int64]) -> Texts:
         offsets = np.arange(len(words) + 1, dtype=np.int64) * self._width
         return Texts(offsets, words.reshape(-1).view(np.uint8))
+
+    def _words(self, texts: Texts) -> NDArray[np.int64]:
+        """Return one row per text, as a view: the word that marks nulls, then a word per leaf."""
+        return texts.data.view(np.int64).reshape(len(texts), self._width // _WORD_BYTES)
 
     def _column(self, kind: pa.DataType, leaves: Iterator[tuple[int, Words]], validity: Words) -> pa.Array:
         place, words = next(leaves)

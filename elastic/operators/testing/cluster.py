@@ -1,15 +1,19 @@
 """A simulated cluster: nodes with state, a log and snapshots in dicts; whatever moves goes through bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from elastic.errors import InvalidJob
 from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
+from elastic.operators.operator import Hashes
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.operators.testing.scenario import NotReplayable
-from elastic.routing.groupings import Groupings
+from elastic.routing.groupings import Groupings, TableGrouping
+from elastic.routing.key_table import KeyTable
 from elastic.routing.routing import Routing
 from migration import Assignment, Ownership, Plan, UnknownNode, Workload, plan
 from storage.codec import Secret, pack, unpack
@@ -18,12 +22,24 @@ from storage.state import UnitId
 _KEY = "tester/state"
 
 
-class _Logged(NamedTuple):
-    """A step since the last snapshot of its unit."""
+class _Step(NamedTuple):
+    """Rows and timers that a unit processed, and what it emitted."""
 
     moment: Moment
     slices: Sequence[pa.Table]
     output: StepOutput
+
+
+class _Parting(NamedTuple):
+    """Keys that left a unit. A replay drops them: their new unit has them in its own log, or in a snapshot."""
+
+    hashes: Hashes
+
+
+class _Joining(NamedTuple):
+    """A part of another unit that joined a unit, in its stored form."""
+
+    part: bytes
 
 
 class SimulatedCluster:
@@ -35,7 +51,7 @@ class SimulatedCluster:
         self.routing = Routing(Assignment.even(groupings.tasks, nodes), groupings)
         self._states: dict[str, dict[UnitId, UnitState]] = {node: {} for node in self.assignment.nodes}
         self._snapshots: dict[UnitId, Any] = {}
-        self._log: dict[UnitId, list[_Logged]] = {}
+        self._log: dict[UnitId, list[_Step | _Parting | _Joining]] = {}  # since the last snapshot of each unit
         self._work = [0] * groupings.tasks
 
     @property
@@ -52,7 +68,7 @@ class SimulatedCluster:
 
     def step(self, unit: UnitId, slices: Sequence[pa.Table], moment: Moment) -> StepOutput:
         output = self._runner(unit).step(self.state(unit), slices, moment)
-        self._log.setdefault(unit, []).append(_Logged(moment, slices, output))
+        self._log.setdefault(unit, []).append(_Step(moment, slices, output))
         self._work[unit.task] += output.rows
         return output
 
@@ -82,6 +98,23 @@ class SimulatedCluster:
         self.routing = self.routing.with_assignment(target_plan.target, self.routing.epoch + 1)
         return target_plan
 
+    def rekey(self, stage: int, tasks: Mapping[int, int | None]) -> None:
+        """Move keys, given by their hashes, to the guests of these tasks, or with None to the tasks of their hashes.
+
+        All keys leave their units before any of them joins another one, so that units may exchange keys.
+        """
+        routing = self._regroup(stage, tasks)
+        parts: list[tuple[UnitId, bytes]] = []
+        for (source, target), hashes in self._moves(stage, tasks, routing).items():
+            runner = self._runner(source)
+            parts.append((target, self._pack(runner.capture(runner.part(self.state(source), hashes)))))
+            self._log.setdefault(source, []).append(_Parting(hashes))
+        for target, part in parts:
+            runner = self._runner(target)
+            runner.join(self.state(target), runner.restore(self._unpack(part)))
+            self._log.setdefault(target, []).append(_Joining(part))
+        self.routing = routing
+
     def crash(self, node: str) -> None:
         if node not in self._states:
             raise UnknownNode(node, self.assignment.nodes, "Crash one of these.")
@@ -93,15 +126,49 @@ class SimulatedCluster:
         has_snapshot = unit in self._snapshots
         state = runner.restore(self._through_bytes(self._snapshots[unit])) if has_snapshot else runner.new_state()
         for logged in self._log.get(unit, []):
-            again = runner.step(state, logged.slices, logged.moment)
-            before, now = _format_output(logged.output), _format_output(again)
-            if before != now:
-                raise NotReplayable(runner.name, logged.moment.task, logged.moment.batch, before, now)
+            match logged:
+                case _Step():
+                    _repeat(runner, state, logged)
+                case _Parting(hashes):
+                    runner.part(state, hashes)
+                case _Joining(part):
+                    runner.join(state, runner.restore(self._unpack(part)))
         return state
 
+    def _regroup(self, stage: int, tasks: Mapping[int, int | None]) -> Routing:
+        """Return the routing with these entries in the key table of a stage, and without those of keys that go home."""
+        groupings = self.routing.groupings
+        grouping = groupings[stage]
+        if not isinstance(grouping, TableGrouping):
+            raise InvalidJob(
+                f"stage {self._runners[stage].name!r} is grouped by {grouping.kind}, so single keys of it cannot move. "
+                'Use Stage(..., grouping="table").'
+            )
+        entries = {**dict(grouping.table), **tasks}
+        table = KeyTable.from_entries({key_hash: task for key_hash, task in entries.items() if task is not None})
+        by_stage = list(groupings.by_stage)
+        by_stage[stage] = TableGrouping(table)
+        return self.routing.with_groupings(by_stage, self.routing.epoch + 1)
+
+    def _moves(self, stage: int, key_hashes: Iterable[int], routing: Routing) -> dict[tuple[UnitId, UnitId], Hashes]:
+        """Return the hashes of the keys that leave their unit, by (source, target)."""
+        hashes = np.array(sorted(key_hashes), np.int64)
+        sources, targets = self.routing.unit_numbers(hashes, stage), routing.unit_numbers(hashes, stage)
+        moves: dict[tuple[UnitId, UnitId], list[int]] = {}
+        for key_hash, source, target in zip(hashes.tolist(), sources.tolist(), targets.tolist(), strict=True):
+            if source != target:
+                way = UnitId.from_number(source), UnitId.from_number(target)
+                moves.setdefault(way, []).append(key_hash)
+        return {way: np.array(moved, np.int64) for way, moved in moves.items()}
+
     def _through_bytes(self, captured: Any) -> Any:
-        data = pack({"state": captured}, key=_KEY, secret=self._secret)
-        return unpack(data, key=_KEY, secret=self._secret).parts["state"]
+        return self._unpack(self._pack(captured))
+
+    def _pack(self, captured: Any) -> bytes:
+        return bytes(pack({"state": captured}, key=_KEY, secret=self._secret))
+
+    def _unpack(self, stored: bytes) -> Any:
+        return unpack(stored, key=_KEY, secret=self._secret).parts["state"]
 
     def _workload(self) -> Workload:
         sizes = [1] * len(self._work)
@@ -112,6 +179,14 @@ class SimulatedCluster:
 
     def _runner(self, unit: UnitId) -> StageRunner:
         return self._runners[unit.stage]
+
+
+def _repeat(runner: StageRunner, state: UnitState, logged: _Step) -> None:
+    """Repeat a step; it must emit what it emitted before."""
+    again = runner.step(state, logged.slices, logged.moment)
+    before, now = _format_output(logged.output), _format_output(again)
+    if before != now:
+        raise NotReplayable(runner.name, logged.moment.task, logged.moment.batch, before, now)
 
 
 def _format_output(output: StepOutput) -> str:

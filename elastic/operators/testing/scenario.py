@@ -1,5 +1,6 @@
 """The items of a test scenario: batches, and what happens between them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,19 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Rekey:
+    """Move keys of a stage, by default the last one: to the guests of a task, or with None to the task of their hash.
+
+    The stage has `grouping="table"`. State and timers of the keys move in their stored form, between two batches.
+    """
+
+    tasks: Mapping[Any, int | None]
+    stage: str | None = None
+
+
+@dataclass(frozen=True)
 class Crash:
-    """The node loses its state; the tester restores it from the last snapshot and the rows logged since."""
+    """The node loses its state; the tester restores it from the last snapshot and what was logged since."""
 
     node: str
 

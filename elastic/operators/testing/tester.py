@@ -15,7 +15,7 @@ from elastic.operators.schemas import SchemaLike, to_schema
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.operators.stages import Stage, build_runners, build_stages
 from elastic.operators.testing.cluster import SimulatedCluster
-from elastic.operators.testing.scenario import Crash, InputBatch, Scale
+from elastic.operators.testing.scenario import Crash, InputBatch, Rekey, Scale
 from elastic.routing.groupings import Groupings
 from elastic.routing.hashing import hash_key, hash_keys
 from elastic.routing.split import split
@@ -28,12 +28,13 @@ Slices = dict[UnitId, list[pa.Table]]
 
 
 class OperatorTester:
-    """Runs an operator, or a pipeline of several, over batches; nodes join, leave and crash in between.
+    """Runs an operator, or a pipeline of several, over batches; nodes join, leave and crash, and keys move in between.
 
         tester = OperatorTester(CountByKey(), key="word")
         rows = tester.run([[{"word": "a"}], Scale(3), [{"word": "a"}], Crash("node-1"), [{"word": "b"}]])
 
-    A list of rows, a table or a DataFrame is a batch. Output rows are in order of batch, stage, task and round.
+    A list of rows, a table or a DataFrame is a batch. Output rows are in order of batch, stage, task and round, those
+    of the guests of tasks (see `Rekey`) after those of the tasks.
     `schema` is that of the rows; by default it is inferred from the first run. `watermark` names the column of event
     time and the delay in milliseconds. The tester takes a snapshot every `snapshot_every` batches, and raises
     `NotReplayable` if a replay emits other rows than before.
@@ -70,7 +71,9 @@ class OperatorTester:
 
     def run(self, scenario: Iterable[Any]) -> list[dict[str, Any]]:
         """Run a scenario; return the rows for the sink. `results` has all rows of each stage so far."""
-        items = [item if isinstance(item, InputBatch | Scale | Crash) else InputBatch(item) for item in scenario]
+        items = [
+            item if isinstance(item, InputBatch | Scale | Crash | Rekey) else InputBatch(item) for item in scenario
+        ]
         self._start([item.rows for item in items if isinstance(item, InputBatch)])
         emitted: list[dict[str, Any]] = []
         for item in items:
@@ -78,6 +81,8 @@ class OperatorTester:
                 emitted += self._apply(item)
             elif isinstance(item, Scale):
                 self.plans.append(self._running.scale(item.nodes))
+            elif isinstance(item, Rekey):
+                self._rekey(item)
             else:
                 self._running.crash(item.node)
         return emitted
@@ -90,12 +95,9 @@ class OperatorTester:
     def state(self, key: Any, stage: str | None = None) -> Any:
         """Return the state of a key in a stage, by default the last one."""
         cluster = self._running
-        number = len(self._stages) - 1 if stage is None else [other.name for other in self._stages].index(stage)
-        runner = self._runners[number]
-        values = key if isinstance(key, tuple) and len(runner.key) > 1 else (key,)
-        types = [runner.input_schema.field(name).type for name in runner.key]
-        unit = cluster.routing.groupings.unit_of(hash_key(*values, types=types), number)
-        return runner.lookup(cluster.state(unit), values)
+        runner = self._runners[self._stage_number(stage)]
+        unit = cluster.routing.groupings.unit_of(_hash(key, runner), runner.stage)
+        return runner.lookup(cluster.state(unit), _values(key, runner))
 
     def close(self) -> None:
         """Close the operators, as a node does when it stops."""
@@ -119,6 +121,23 @@ class OperatorTester:
         tasks, nodes = self._shape
         groupings = Groupings.of_kinds(tasks, [stage.grouping for stage in self._stages])
         self._cluster = SimulatedCluster(self._runners, groupings, nodes)
+
+    def _stage_number(self, name: str | None) -> int:
+        """Return the number of a stage, by default that of the last one."""
+        names = [stage.name for stage in self._stages]
+        if name is not None and name not in names:
+            raise InvalidJob(f"there is no stage {name!r}. Name one of {', '.join(map(repr, names))}.")
+        return len(names) - 1 if name is None else names.index(name)
+
+    def _rekey(self, item: Rekey) -> None:
+        number, tasks = self._stage_number(item.stage), self._shape[0]
+        for key, task in item.tasks.items():
+            if task is not None and (isinstance(task, bool) or task not in range(tasks)):
+                raise InvalidJob(
+                    f"key {key!r} cannot move to task {task!r}. Give a task from 0 to {tasks - 1}, or None for the "
+                    "task of its hash."
+                )
+        self._running.rekey(number, {_hash(key, self._runners[number]): task for key, task in item.tasks.items()})
 
     def _apply(self, batch: InputBatch) -> list[dict[str, Any]]:
         rows = as_table(_to_rows(batch.rows), self._schema)
@@ -184,6 +203,15 @@ class OperatorTester:
         newest = pc.max(to_milliseconds(rows.column(column))).as_py()
         known = [self._watermark_ms, None if newest is None else newest - delay_ms]
         return max((each for each in known if each is not None), default=None)
+
+
+def _values(key: Any, runner: StageRunner) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) and len(runner.key) > 1 else (key,)
+
+
+def _hash(key: Any, runner: StageRunner) -> int:
+    """Return the hash of a key of a stage; raises `InvalidKey` for a key of another type."""
+    return hash_key(*_values(key, runner), types=[runner.input_schema.field(name).type for name in runner.key])
 
 
 def _at(moment: Moment, unit: UnitId, number: int) -> Moment:

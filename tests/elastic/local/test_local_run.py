@@ -1,18 +1,21 @@
 """A whole job inside one process: what it computes, how it scales, restarts and recovers, and the causes of events."""
 
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from elastic.core import events
 from elastic.core.ids import Batch
 from elastic.deadlines import Deadline
-from elastic.errors import InvalidJob, JobStopped, SinkFailed, StateUnavailable
+from elastic.errors import IndivisibleState, InvalidJob, JobStopped, SinkFailed, StateUnavailable
 from elastic.job.job import Job
 from elastic.local import LocalNetwork, ThreadLauncher
 from elastic.local.run import TableSource, local_run
@@ -212,6 +215,12 @@ class Letters(Operator):
         counts = [{"word": word, "count": state.value[word]} for word in sorted(set(words))]
         return [ToNext([{"letter": letter} for word in words for letter in word]), ToSink(counts)]
 
+    def part(self, state: State, hashes: NDArray[np.int64]) -> dict[str, int]:
+        return {word: state.value.pop(word) for word in self.select_keys(state.value, hashes)}
+
+    def join(self, state: State, part: dict[str, int]) -> None:
+        state.value.update(part)
+
 
 def test_keys_of_a_table_are_found_among_their_guests_and_move_with_them() -> None:
     stages = [Stage(Letters(), "word", grouping="table"), Stage(CountByKey(), "letter", grouping="table")]
@@ -233,6 +242,20 @@ def test_keys_of_a_table_are_found_among_their_guests_and_move_with_them() -> No
             job.scale(nodes).wait(30)
             assert {letter: job.state(letter, "CountByKey") for letter in "abcde"} == letters
             assert job.state("ee", "Letters") == 1
+
+
+def test_a_stage_whose_state_belongs_to_the_task_is_refused_before_anything_starts() -> None:
+    class Newest(Operator):
+        def handle_batch(self, rows: pa.Table, state: State, _: Context) -> None:
+            state.value = rows
+
+    source = TableSource(LocalNetwork(), BATCHES)
+    threads = threading.active_count()
+    with pytest.raises(IndivisibleState, match="stage 'Newest'") as refused:
+        local_run(source, key="word", operator=Stage(Newest(), grouping="table"), secret=SECRET)
+    assert (refused.value.stage, refused.value.operator) == ("Newest", "Newest")
+    assert threading.active_count() == threads
+    local_run(source, key="word", operator=Stage(Newest()), secret=SECRET, settings=FAST).stop()
 
 
 def test_a_batch_of_other_groupings_is_refused_at_once(job: Job) -> None:

@@ -4,20 +4,32 @@ import hashlib
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNext, ToSelf, ToSink
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at", pa.int64())])
 
 
-class History(Operator):
+class ByKey(Operator):
+    """The state is a dict by key, so that it can be divided."""
+
+    def initial_state(self) -> dict[int, Any]:
+        return {}
+
+    def part(self, state: State, hashes: NDArray[np.int64]) -> dict[int, Any]:
+        return {key: state.value.pop(key) for key in self.select_keys(state.value, hashes)}
+
+    def join(self, state: State, part: dict[int, Any]) -> None:
+        state.value.update(part)
+
+
+class History(ByKey):
     """Remembers every value of every key, in order, and tells what it knew before: sees loss, repetition and order."""
 
     output_schema = "key long, value long, before long"
-
-    def initial_state(self) -> dict[int, list[int]]:
-        return {}
 
     def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> list[dict[str, int]]:
         told = []
@@ -34,12 +46,11 @@ class Alarm(History):
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> list[dict[str, int]]:
         told = super().handle_batch(rows, state, context)
         for row in told:
-            context.set_timer(context.timestamp_ms + 1_500, kind="processing", name=str(row["key"]))
+            context.set_timer(context.timestamp_ms + 1_500, kind="processing", key=row["key"])
         return told
 
     def handle_timer(self, timer: Any, state: State, _context: Context) -> list[dict[str, int]]:
-        key = int(timer.name)
-        return [{"key": key, "value": -1, "before": len(state.value[key])}]
+        return [{"key": timer.key, "value": -1, "before": len(state.value[timer.key])}]
 
 
 class Windows(Operator):
@@ -121,15 +132,38 @@ class Chain(Operator):
         return [ToSink([{"key": -1, "value": int(timer.name), "link": state.value["link"]}])]
 
 
-class Relay(Operator):
+class Chains(ByKey):
+    """The same with a chain for every key, which does not depend on the task that the key lives in."""
+
+    output_schema = "key long, value long, link string"
+    emits = frozenset({"self"})
+
+    def handle_batch(self, rows: pa.Table, state: State, context: Context) -> list[Any]:
+        again, told = [], []
+        for row in rows.to_pylist():
+            link = self._extend(state, row["key"], f"{context.batch} {context.round} {sorted(row.items())}")
+            told.append({"key": row["key"], "value": row["value"], "link": link})
+            if row["value"] > 0:
+                again.append({**row, "key": 7 * row["key"] + row["value"], "value": row["value"] - 1})
+            context.set_timer(row["at"], name=str(context.round), key=row["key"])
+        return [ToSelf(again), ToSink(told)]
+
+    def handle_timer(self, timer: Any, state: State, context: Context) -> list[Any]:
+        link = self._extend(state, timer.key, f"{context.batch} {timer.name} {timer.at_ms}")
+        return [ToSink([{"key": timer.key, "value": -1, "link": link}])]
+
+    def _extend(self, state: State, key: int, text: str) -> str:
+        link = hashlib.sha256(f"{state.value.get(key, '')} {text}".encode()).hexdigest()[:12]
+        state.value[key] = link
+        return link
+
+
+class Relay(ByKey):
     """Remembers values as `History` does, and sends every record on under another key, to be grouped anew."""
 
     output_schema = "key long, before long"
     next_schema = "key long, value long, at long"
     emits = frozenset({"next"})
-
-    def initial_state(self) -> dict[int, list[int]]:
-        return {}
 
     def handle_batch(self, rows: pa.Table, state: State, _: Context) -> list[Any]:
         told, on = [], []
@@ -151,7 +185,7 @@ PIPELINES: dict[str, list[Stage]] = {
     "a table of keys": [Stage(History(), ("key",), grouping="table")],
     "tables between rounds": [
         Stage(Relay(), ("key",), grouping="table"),
-        Stage(Chain(), ("key",), grouping="table"),
+        Stage(Chains(), ("key",), grouping="table"),
         Stage(CountByKey(), ("key",)),
     ],
 }
