@@ -4,18 +4,15 @@ There are many more buckets than entries, so most rows without an entry meet an 
 compare with more than one entry. Entries of the same bucket follow each other.
 """
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from elastic.routing.compiled_loops import as_read_only, load_compiled
 from elastic.routing.hashing import to_tasks
 from elastic.routing.unit_numbers import UnitNumbers
-from elastic.routing.xxh64 import as_read_only
 
 _BUCKETS_PER_ENTRY = 8
 _FEWEST_BUCKETS = 1 << 10
@@ -49,7 +46,7 @@ class TableIndex:
 
 def group_rows(index: TableIndex, hashes: Hashes, tasks: int, first_task: int, first_guest: int) -> UnitNumbers:
     """Return the number of each row's unit: `first_guest` + task of its entry, or `first_task` + hash mod tasks."""
-    kernel = _load_compiled()
+    kernel = load_compiled("compiled_table_lookup", "group_rows")
     if kernel is None:
         return group_with_numpy(index, hashes, tasks, first_task, first_guest)
     numbers = np.empty(len(hashes), np.int64)
@@ -97,16 +94,3 @@ def _place_guests(index: TableIndex, hashes: Hashes, first_guest: int, numbers: 
         is_found = index.hashes[entries] == hashes[rows]
         numbers[rows[is_found]] = index.tasks[entries[is_found]] + first_guest
         rows = rows[~is_found & index.is_followed[entries]]
-
-
-@cache
-def _load_compiled() -> Callable[..., None] | None:
-    """Load the compiled loop on first use, so that a job without tables does not wait for numba."""
-    if os.environ.get("ELASTIC_KERNEL", "") == "numpy":
-        return None
-    try:
-        from elastic.routing.compiled_table_lookup import group_rows
-    except ImportError:
-        return None
-    found: Callable[..., None] = group_rows
-    return found

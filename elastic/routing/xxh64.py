@@ -4,14 +4,14 @@ Numbers are hashed as NumPy columns, by the special cases of XXH64 for 4 and 8 b
 hashed by a loop that numba compiles, some 10 ns for a short one; without numba by the `xxhash` package, 300 ns per row.
 """
 
-import os
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh64_intdigest
+
+from elastic.routing.compiled_loops import as_read_only, load_compiled
 
 Hashes = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
@@ -59,33 +59,13 @@ def load() -> None:
 
 def hash_texts(offsets: Offsets, data: Bytes, seeds: Hashes) -> Hashes:
     """Hash each text `data[offsets[i]:offsets[i + 1]]`."""
-    compiled = None if len(seeds) < _FEW else _load_compiled()
+    compiled = None if len(seeds) < _FEW else load_compiled("compiled_xxh64", "hash_texts")
     if compiled is None:
         view = data.data
         return hash_bytes((view[start:stop] for start, stop in pairwise(offsets.tolist())), seeds)
     hashes = np.empty_like(seeds)
     compiled(as_read_only(offsets), as_read_only(data), as_read_only(seeds), hashes)
     return hashes
-
-
-@cache
-def _load_compiled() -> Callable[..., None] | None:
-    """Load the compiled loop on first use, so that hashing numbers does not wait for numba."""
-    if os.environ.get("ELASTIC_KERNEL", "") == "numpy":
-        return None
-    try:
-        from elastic.routing.compiled_xxh64 import hash_texts
-    except ImportError:
-        return None
-    found: Callable[..., None] = hash_texts
-    return found
-
-
-def as_read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Return a read-only view: numba compiles once for each combination of writable and read-only."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _rotate(words: Hashes, bits: int) -> Hashes:
