@@ -254,7 +254,7 @@ def test_a_stage_whose_state_belongs_to_the_task_is_refused_before_anything_star
     with pytest.raises(IndivisibleState, match="stage 'Newest'") as refused:
         local_run(source, key="word", operator=Stage(Newest(), grouping="table"), secret=SECRET)
     assert (refused.value.stage, refused.value.operator) == ("Newest", "Newest")
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # those of jobs before it may still end
     local_run(source, key="word", operator=Stage(Newest()), secret=SECRET, settings=FAST).stop()
 
 
