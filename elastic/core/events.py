@@ -133,7 +133,7 @@ class RoundCommitted:
 class RegroupRequested:
     """Group the rows of each stage in this way from the next batch on; commits with the last round of this one.
 
-    Units keep their state: whoever requests it sees to it that the state of a key is where its rows will be.
+    Units keep their state: the caller ensures that the state of a key is where its rows will be.
     """
 
     by_stage: tuple[Grouping, ...]
