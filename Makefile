@@ -7,12 +7,12 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-rekeying bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 UNIT := not spark and not server and not browser
-# Tests without Spark run in two processes, which need not import those with Spark; Spark itself uses all cores, so its
-# tests run one by one.
-PARALLEL := -n 2 --dist worksteal --ignore=tests/spark --ignore=tests/browser
+# Tests without Spark run in three processes on two cores, since one of them mostly waits for timeouts; they need not
+# import the tests with Spark. Spark itself uses all cores, so its tests run one by one.
+PARALLEL := -n 3 --dist worksteal --ignore=tests/spark --ignore=tests/browser
 # Keep compiled modules: pytest rewrites the assertions of every test module, which takes 10 s per process, and nodes
 # and commands are processes that import the engine.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,7 +44,7 @@ test: $(INSTALLED) java minio-binary chromium ## run all tests except the long o
 	ELASTIC_SIMULATION_SEEDS=72 $(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
 	$(BIN)/pytest -m "(spark or browser) and not long"
 
-unit: $(INSTALLED) ## run the tests that need neither Java nor a server; about a minute
+unit: $(INSTALLED) ## run the tests that need neither Java nor a server; a minute or two
 	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not long"
 
 spark: $(INSTALLED) java ## run only the Spark tests
@@ -95,6 +95,9 @@ bench-plan: $(INSTALLED) ## measure planning time and how it grows
 
 bench-keys: $(INSTALLED) ## measure planning by key at 10^4 to 10^7 keys: time, memory and cost
 	$(BIN)/python -m benchmarks.keys
+
+bench-rekeying: $(INSTALLED) java ## measure the effect of moving keys on the batches of a running job
+	$(BIN)/python -m benchmarks.rekeying
 
 bench-storage: $(INSTALLED) minio-binary ## measure encoding, transfer and decoding of state
 	$(BIN)/python -m benchmarks.storage

@@ -36,14 +36,17 @@ ElasticError
 ├── SinkFailed                         the sink gets no more results; the job continues
 ├── ResultsExpired                     a reader asked for results that retention has deleted
 ├── InvalidRequest (also a ValueError) a scale request is invalid; nothing was started
+│   ├── KeysCannotMove                 the keys of a stage cannot move, because it is not grouped by table
 │   ├── InvalidAutoscaling             an argument of the autoscaler is invalid
-│   └── UnknownPolicy                  there is no autoscaling policy of that name
+│   ├── UnknownPolicy                  there is no autoscaling policy of that name
+│   └── KeysNotCounted                 the settings of the job say that the keys of a stage are not counted
 ├── AutoscalerRunning                  the job already has an autoscaler
 ├── MigrationInProgress                another migration of the job is in progress
 ├── MigrationFailed                    a migration failed; completed moves are kept
 ├── InvalidKey (also a ValueError)     a key does not match the types of the key columns
 ├── JobStopped                         the job is no longer running
 ├── StateUnavailable                   the state is moving or being restored; retry
+├── KeysNotMeasured                    no node has measured its keys for a whole interval; retry
 ├── UnknownEvent                       the coordinator got an event that it has no handler for
 └── IllegalTransition                  a hand-over got an event that its phase does not allow
 
@@ -515,6 +518,30 @@ class UnknownPolicy(InvalidRequest):
         )
 
 
+class KeysCannotMove(InvalidRequest):
+    """The stage whose keys should move is not grouped by table, or it is not clear which stage is meant."""
+
+    def __init__(self, stage: str | None, tables: Iterable[str] = ()) -> None:
+        self.stage = stage
+        self.tables = tuple(tables)
+        if stage is None and self.tables:
+            super().__init__(f"{len(self.tables)} stages are grouped by table. Name one of {', '.join(self.tables)}.")
+        else:
+            which = "no stage of this job is" if stage is None else f"stage {stage!r} is not"
+            super().__init__(f'{which} grouped by table, so no key can move. Use Stage(..., grouping="table").')
+
+
+class KeysNotCounted(InvalidRequest):
+    """The settings of the job say that the keys of these stages are not counted."""
+
+    def __init__(self, stages: Iterable[str]) -> None:
+        self.stages = tuple(stages)
+        super().__init__(
+            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all', "
+            "or group the stage by table."
+        )
+
+
 class AutoscalerRunning(ElasticError):
     """The job already has an autoscaler."""
 
@@ -565,6 +592,16 @@ class StateUnavailable(ElasticError):
         self.node = node
         where = f"node {node!r} does not have it yet" if node is not None else "no node has it now"
         super().__init__(f"the state of task {task} cannot be read: {where}. Retry in a moment.")
+
+
+class KeysNotMeasured(ElasticError):
+    """No node has reported a key of a stage: no interval is complete, or no row has arrived in it."""
+
+    def __init__(self, stage: int) -> None:
+        self.stage = stage
+        super().__init__(
+            f"no node has measured a key of stage {stage} yet. Retry when the stream has run for key_interval_seconds."
+        )
 
 
 def _restore(kind: type[ElasticError], args: tuple[Any, ...]) -> ElasticError:

@@ -16,7 +16,9 @@ from migration import (
     plan_sequence,
 )
 from migration.keys import KEY_STRATEGIES
+from migration.keys.bound import lower_bound
 from migration.keys.compact import group_keys, materialise, plan_records
+from migration.keys.problem import KeyProblem
 
 
 def main() -> None:
@@ -31,6 +33,7 @@ def main() -> None:
     for strategy in KEY_STRATEGIES.keys() - {"ideal"}:  # a bound, not a plan
         for theta in (0.0, 1.0):  # with and without moves
             plan_keys(loads, 2, theta, strategy, relax=True)
+    lower_bound(KeyProblem.of(loads, 2, 0.0, 1))
     keys = group_keys(loads)
     materialise(plan_records(keys.records, 2, 0.0).records, keys)
     kernel = kernel_info()

@@ -134,8 +134,9 @@ class Infeasible(MigrationError):
 class KeysInfeasible(MigrationError):
     """A strategy cannot place every key on a node without exceeding the cap; nothing is forced.
 
-    `heaviest_hash` is the key that exceeds the cap on its own when there is one, else None. The same strategy succeeds
-    with `smallest_theta`.
+    `heaviest_hash` is the key that exceeds the cap on its own, or with the `least_pinned` work of a node, when there is
+    one, else None. `pinned_node` is the node whose `pinned_work` alone exceeds the cap when there is one, else None.
+    The same strategy succeeds with `smallest_theta`.
     """
 
     def __init__(
@@ -149,6 +150,9 @@ class KeysInfeasible(MigrationError):
         heaviest_hash: int | None,
         heaviest_work: float,
         smallest_theta: float,
+        pinned_node: str | None = None,
+        pinned_work: float = 0.0,
+        least_pinned: float = 0.0,
     ) -> None:
         self.strategy = strategy
         self.keys = keys
@@ -158,18 +162,30 @@ class KeysInfeasible(MigrationError):
         self.heaviest_hash = heaviest_hash
         self.heaviest_work = heaviest_work
         self.smallest_theta = smallest_theta
-        cause = (
-            f"the key with hash {heaviest_hash} alone carries {heaviest_work:g}, above the cap {cap:g}"
-            if heaviest_hash is not None
-            else f"strategy {strategy!r} finds no node for some key under the cap {cap:g}"
-        )
-        advice = "or pass relax=True to accept it."
-        if heaviest_hash is not None:
-            advice = "pass relax=True to accept it, or split that key."
+        self.pinned_node = pinned_node
+        self.pinned_work = pinned_work
+        self.least_pinned = least_pinned
+        causes, remedies = self._causes_and_remedies()
+        *others, last = [f"Raise theta to {_round_up(smallest_theta)}", "pass relax=True to accept it", *remedies]
         super().__init__(
-            f"cannot balance {keys:,} keys onto {nodes} nodes with theta={theta:g}: {cause}. "
-            f"Raise theta to {_round_up(smallest_theta)}, {advice}"
+            f"cannot balance {keys:,} keys onto {nodes} nodes with theta={theta:g}: {', and '.join(causes)}. "
+            f"{', '.join(others)}, or {last}."
         )
+
+    def _causes_and_remedies(self) -> tuple[list[str], list[str]]:
+        causes, remedies, above = [], [], f"above the cap {self.cap:g}"
+        if self.pinned_node is not None:
+            causes.append(f"the pinned work of node {self.pinned_node!r} alone is {self.pinned_work:g}, {above}")
+            remedies.append("measure more keys of that node, so that they can move")
+        if self.heaviest_hash is not None:
+            carried = f"alone carries {self.heaviest_work:g}"
+            if self.least_pinned:
+                carried = (
+                    f"carries {self.heaviest_work:g}, and every node at least {self.least_pinned:g} of pinned work"
+                )
+            causes.append(f"the key with hash {self.heaviest_hash} {carried}, {above}")
+            remedies.append("split that key")
+        return causes or [f"strategy {self.strategy!r} finds no node for some key under the cap {self.cap:g}"], remedies
 
 
 class TooManyEntries(MigrationError):

@@ -24,4 +24,5 @@ echo "installing the Python dependencies into $venv ..."
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
 echo "compiling the kernels ..."
 "$venv/bin/python" -m migration
+"$venv/bin/python" -m mdp
 "$venv/bin/python" -m elastic.operators

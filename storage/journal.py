@@ -76,6 +76,38 @@ class MigrationEnded(JournalRecord):
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeysBegan(JournalRecord):
+    """A migration of keys of one stage began; the overload is the most work of a node over the mean, less 1."""
+
+    kind: ClassVar[str] = "keys began"
+    stage: int
+    strategy: str
+    keys: int
+    state_bytes: float
+    entries: int  # of the key table when it is done
+    theta: float
+    overload_before: float
+    overload_after: float
+    reason: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysEnded(JournalRecord):
+    """A migration of keys is over; `outcome` as of a migration of tasks."""
+
+    kind: ClassVar[str] = "keys ended"
+    outcome: str
+    stage: int
+    strategy: str = ""
+    seconds: float = 0.0
+    keys_moved: int = 0
+    state_bytes: float = 0
+    stored_bytes: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScalingDecided(JournalRecord):
     """The autoscaler decided for another number of nodes, from the load over the last `seconds`."""
 
@@ -129,7 +161,16 @@ class ScalingFailed(ScalingRefused):
 
 RECORD_KINDS: Mapping[str, type[JournalRecord]] = {
     record.kind: record
-    for record in (MigrationBegan, MigrationEnded, ScalingDecided, ScalingRecommended, ScalingRefused, ScalingFailed)
+    for record in (
+        MigrationBegan,
+        MigrationEnded,
+        KeysBegan,
+        KeysEnded,
+        ScalingDecided,
+        ScalingRecommended,
+        ScalingRefused,
+        ScalingFailed,
+    )
 }
 
 

@@ -75,13 +75,17 @@ def test_every_option_has_help(name: str) -> None:
 
 def test_copied_choices_and_defaults_equal_their_originals() -> None:
     from elastic.experiments import paper000, paper003
+    from elastic.experiments.paper000 import engine
     from mdp.exact import DEFAULT_ERROR
     from mdp.process import DEFAULT_GAMMA
     from mdp.projection import METHODS, MOST_PARTITIONS
     from migration import STRATEGIES
+    from migration.keys import KEY_STRATEGIES
 
     assert tuple(STRATEGIES) == options.STRATEGIES
+    assert tuple(KEY_STRATEGIES) == options.KEY_STRATEGIES
     assert tuple(paper000.EXPERIMENTS) == options.PAPER000_EXPERIMENTS
+    assert tuple(engine.ENGINE_EXPERIMENTS) == options.PAPER000_ENGINE_EXPERIMENTS
     assert (METHODS, tuple(paper003.EXPERIMENTS)) == (options.METHODS, options.PAPER003_EXPERIMENTS)
     assert (options.GAMMA, options.ERROR, options.MAX_PARTITIONS) == (DEFAULT_GAMMA, DEFAULT_ERROR, MOST_PARTITIONS)
 
@@ -129,8 +133,8 @@ def test_the_demo_is_found_in_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "examples" / "demo" / "command.py").write_text(text)
     # As an installed script is run: neither this folder nor the repository is on the path.
     program = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from elastic.__main__ import main; "
-        f"sys.path[:] = [place for place in sys.path if place not in ('', {str(ROOT)!r})]; "
+        f"import sys; from pathlib import Path; sys.path.insert(0, {str(ROOT)!r}); from elastic.__main__ import main; "
+        "sys.path[:] = [place for place in sys.path if place and not Path(place, 'examples', 'demo').exists()]; "
         "main(['demo'], prog_name='elastic')"
     )
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -23,7 +23,7 @@ PUBLIC_NAMES = {
         *("StoreSink", "TASK", "UNIT", "choose_stage", "open_sink", "read_result_schemas"),
     ],
     "elastic.routing": [
-        *("GROUPINGS", "Grouping", "Groupings", "HASH", "HashGrouping", "HeavyHitters", "HeavyKey", "KeyTable"),
+        *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
         *("Routing", "SplitRows", "TableGrouping", "check_key", "hash_key", "hash_keys", "spark_hash_expression"),
         *("split", "to_tasks"),
     ],

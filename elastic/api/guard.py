@@ -1,12 +1,14 @@
 """Checks on every request before it is parsed (host, origin, token, size), and headers on every response.
 
-No route can forget the token: every request that is not a plain read needs it.
+No route can forget the token: every request that is not a plain read needs it. A read that carries it may show more;
+`is_authorized` tells.
 """
 
 from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elastic.api.access import AllowedHosts, Token
@@ -15,6 +17,7 @@ from elastic.api.problems import Problem, to_response
 
 _READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_BODY_BYTES = 64 * 1024  # the largest request names a thousand nodes
+_AUTHORIZED = "is_authorized"  # in the state of a request
 
 # The page loads files of this server only; it cannot be framed, and no form can be sent elsewhere.
 _POLICY = "; ".join(
@@ -75,11 +78,18 @@ class RequestGuard:
         if cross_site and headers.get("sec-fetch-mode") != "navigate":
             raise CrossSiteRequest
         authorization = headers.get("authorization", "").encode("latin-1")
-        if scope["method"] not in _READ_METHODS and not self._token.matches(authorization):
+        is_authorized = self._token.matches(authorization)
+        if scope["method"] not in _READ_METHODS and not is_authorized:
             raise Unauthorized
+        scope.setdefault("state", {})[_AUTHORIZED] = is_authorized
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > len(str(_MAX_BODY_BYTES)) or int(length) > _MAX_BODY_BYTES:
             raise RequestTooLarge(_MAX_BODY_BYTES)
+
+
+def is_authorized(request: Request) -> bool:
+    """Return whether a request carried the token."""
+    return getattr(request.state, _AUTHORIZED, False) is True
 
 
 def _limit_body(receive: Receive) -> Receive:

@@ -1,16 +1,21 @@
-"""Query parameters and request bodies, validated before the engine is called. Defaults are those of `ScaleRequest`."""
+"""Query parameters and request bodies, validated before the engine is called.
+
+Defaults are those of `ScaleRequest` and `KeyRequest`.
+"""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from elastic.control import MODES, TRANSFERS, ScaleRequest
+from elastic.control import LEVEL_OPTIONS, LEVELS, MODES, TRANSFERS, KeyRequest, ScaleRequest
 from migration import STRATEGIES
+from migration.keys import KEY_STRATEGIES
 
 _MAX_NODES = 1_024
 _MAX_TAU = 1_000.0  # beyond it every assignment is balanced
 _MAX_TASKS_PER_NODE = 1_000_000
+_MAX_ENTRIES = 1_000_000  # every sender holds the key table
 DEFAULT_STRATEGIES = ("ssm", "even", "consistent-hash")  # those that need no value table
 
 
@@ -35,6 +40,8 @@ def _enum(names: Iterable[str]) -> Any:
 
 
 StrategyName = Annotated[str, _check_one_of(STRATEGIES), _enum(STRATEGIES)]
+KeyStrategyName = Annotated[str, _check_one_of(KEY_STRATEGIES), _enum(KEY_STRATEGIES)]
+LevelName = Annotated[str, _check_one_of(LEVELS), _enum(LEVELS)]
 ModeName = Annotated[str, _check_one_of(MODES), _enum(MODES)]
 TransferName = Annotated[str, _check_one_of(TRANSFERS), _enum(TRANSFERS)]
 NodeName = Annotated[str, Field(min_length=1, max_length=100)]
@@ -109,14 +116,65 @@ class MovementOptions(BaseModel):
     )
     bytes_per_node: Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)] | None = Field(
         ScaleRequest.bytes_per_node,
-        description="Maximum bytes of state in flight per node in progressive mode; null is unlimited.",
+        description="Maximum bytes of state in flight per node in progressive mode, where null is unlimited; of keys, "
+        "per node and batch.",
     )
 
 
-class RebalanceBody(BalanceOptions, MovementOptions):
-    """Move tasks between the current nodes."""
+class KeyOptions(BaseModel):
+    """How evenly moves of keys spread the work, and how large the key table may become."""
+
+    theta: Annotated[float, Field(ge=0, le=_MAX_TAU, allow_inf_nan=False)] = Field(
+        KeyRequest.theta, description="Imbalance tolerance: a node may carry at most 1 + theta times the mean work."
+    )
+    stage: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        KeyRequest.stage, description="Name of the stage whose keys move; by default the only one grouped by table."
+    )
+    most_entries: Annotated[Whole, Field(ge=1, le=_MAX_ENTRIES)] = Field(
+        KeyRequest.most_entries, description="Maximum number of entries of the key table."
+    )
+    key_strategy: KeyStrategyName = Field(KeyRequest.strategy, description="Planning strategy of the level keys.")
+
+
+class BalanceQuery(KeyOptions):
+    """What both levels are planned with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    relax: bool = Field(
+        KeyRequest.relax,
+        description="If a level cannot balance the nodes, its plan comes as close as possible instead of failing.",
+    )
+
+    def to_arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Job.plan_levels`."""
+        return self.model_dump(exclude={"stage"} if self.stage is None else set())
+
+
+class RebalanceBody(BalanceOptions, MovementOptions, KeyOptions):
+    """Move tasks or keys between the current nodes."""
 
     model_config = ConfigDict(strict=True)  # JSON has numbers and booleans; a query has text only
+
+    level: LevelName = Field("tasks", description="What moves: tasks, keys, or what is cheaper.")
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        options = LEVEL_OPTIONS[self.level]
+        foreign = sorted(self.model_fields_set - options - {"level"})
+        if foreign:
+            raise ValueError(f"{foreign[0]} is not an option of level {self.level!r}: use {', '.join(sorted(options))}")
+        return self
+
+    def to_arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Job.rebalance`: those of the level."""
+        arguments = {"level": self.level, **self.model_dump(include=set(LEVEL_OPTIONS[self.level]))}
+        for name in ("value",) if self.level == "tasks" else ("stage", "bytes_per_node"):
+            if arguments[name] is None:
+                del arguments[name]
+        if self.level == "keys":
+            arguments["strategy"] = arguments.pop("key_strategy")
+        return arguments
 
 
 class ScaleBody(ScaleTarget, MovementOptions):

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.core import Metric as MetricFamily
 from prometheus_client.exposition import choose_encoder
 
-from elastic.api.outputs import Migration, Snapshot, SnapshotNode
+from elastic.api.outputs import KeyTable, Migration, Snapshot, SnapshotNode
 from elastic.api.responses import BATCH_POLL_SECONDS
 
 if TYPE_CHECKING:
@@ -50,6 +50,13 @@ def _node(name: str, description: str, read: Callable[[SnapshotNode], float | No
     return Metric(name, "gauge", description, samples, labels=("node",))
 
 
+def _table(name: str, description: str, read: Callable[[KeyTable], float]) -> Metric:
+    def samples(_: "Watcher", snapshot: Snapshot) -> Iterator[Sample]:
+        return (((table.stage,), read(table)) for table in snapshot.tables)
+
+    return Metric(name, "gauge", description, samples, labels=("stage",))
+
+
 def _migration(name: str, description: str, read: Callable[[Migration], float | None]) -> Metric:
     def samples(_: "Watcher", snapshot: Snapshot) -> Iterator[Sample]:
         if snapshot.migration is not None and not snapshot.migration.is_over:
@@ -61,6 +68,10 @@ def _migration(name: str, description: str, read: Callable[[Migration], float | 
 def _outcomes(watcher: "Watcher", _: Snapshot) -> Iterator[Sample]:
     counts = watcher.tracker.count_outcomes()
     return (((outcome,), counts.get(outcome, 0)) for outcome in OUTCOMES)
+
+
+def _keys_moved(watcher: "Watcher", _: Snapshot) -> Iterator[Sample]:
+    yield (), watcher.tracker.count_keys_moved()
 
 
 def _is_migrating(snapshot: Snapshot) -> bool:
@@ -97,7 +108,7 @@ METRICS: Sequence[Metric] = (
     _job(
         "elastic_problems", "Number of problems of a running job; `GET /health` lists them.", lambda s: len(s.problems)
     ),
-    _job("elastic_epoch", "Version of the assignment.", lambda s: s.epoch),
+    _job("elastic_epoch", "Version of the routing: of the assignment and of the key tables.", lambda s: s.epoch),
     _job("elastic_nodes", "Nodes that own tasks.", lambda s: len(set(s.owners))),
     _job("elastic_node_losses_total", "Nodes lost since the job started.", lambda s: s.losses, "counter"),
     _job("elastic_node_recoveries_total", "Nodes recovered since the job started.", lambda s: s.recoveries, "counter"),
@@ -110,6 +121,11 @@ METRICS: Sequence[Metric] = (
     ),
     _node("elastic_node_work_seconds", "Processing time of the node's tasks in the last minute.", lambda n: n.work),
     _job("elastic_node_work_cap_seconds", "Maximum work per node of a balanced assignment.", lambda s: s.cap),
+    _job(
+        "elastic_node_imbalance_ratio",
+        "Busy time of the busiest node in the last 10 seconds over the mean, less 1; absent while all nodes are idle.",
+        lambda s: s.imbalance,
+    ),
     _node("elastic_node_state_bytes", "State size of the node's tasks.", lambda n: n.state_bytes),
     _node("elastic_node_staged_bytes", "Rows staged on the node and not applied yet.", lambda n: n.staged_bytes),
     _node("elastic_node_waiting_steps", "Committed steps that the node has not applied.", lambda n: n.pending_steps),
@@ -124,6 +140,13 @@ METRICS: Sequence[Metric] = (
         lambda n: n.step is not None and n.step.overdue,
     ),
     _node("elastic_node_loading_units", "Units whose state the node is loading.", lambda n: n.loading),
+    _table("elastic_key_table_entries", "Entries of the key table.", lambda t: t.entries),
+    _table(
+        "elastic_key_table_entries_allowed",
+        "Maximum number of entries that a plan leaves in the key table by default.",
+        lambda t: t.most_entries,
+    ),
+    Metric("elastic_keys_moved_total", "counter", "Keys moved since the server started.", _keys_moved),
     _job("elastic_migration_running", "Whether a migration is in progress (0 or 1).", _is_migrating),
     Metric(
         "elastic_migrations_total", "counter", "Migrations ended since the server started.", _outcomes, ("outcome",)
@@ -131,6 +154,10 @@ METRICS: Sequence[Metric] = (
     _migration("elastic_migration_tasks", "Tasks that the current migration moves.", lambda m: m.progress.tasks),
     _migration(
         "elastic_migration_tasks_done", "Tasks that the current migration has moved.", lambda m: m.progress.tasks_done
+    ),
+    _migration("elastic_migration_keys", "Keys that the current migration moves.", lambda m: m.progress.keys),
+    _migration(
+        "elastic_migration_keys_done", "Keys that the current migration has moved.", lambda m: m.progress.keys_done
     ),
     _migration("elastic_migration_bytes", "State that the current migration moves.", lambda m: m.progress.bytes),
     _migration(

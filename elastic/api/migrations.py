@@ -28,6 +28,7 @@ class MigrationTracker:
         self._tracked: deque[TrackedMigration] = deque(maxlen=_HISTORY_LENGTH)
         self._next = 1
         self._outcomes: Counter[str] = Counter()
+        self._keys_moved = 0  # by migrations that have ended
         self._lock = threading.Lock()
 
     def track(self, migration: Migration) -> TrackedMigration:
@@ -48,6 +49,13 @@ class MigrationTracker:
             self._record_ends()
             return dict(self._outcomes)
 
+    def count_keys_moved(self) -> int:
+        """Return the number of keys that all migrations have moved, the current one so far."""
+        with self._lock:
+            self._record_ends()
+            running = (entry.migration.progress().keys_done for entry in self._tracked if entry.ended_ms is None)
+            return self._keys_moved + sum(running)
+
     def find(self, number: int) -> TrackedMigration:
         with self._lock:
             self._record_ends()
@@ -64,7 +72,9 @@ class MigrationTracker:
     def _record_ends(self) -> None:
         for entry in self._tracked:
             if entry.ended_ms is None and entry.migration.is_over:
-                entry.ended_ms = entry.began_ms + round(entry.migration.progress().seconds * 1000)
+                progress = entry.migration.progress()
+                entry.ended_ms = entry.began_ms + round(progress.seconds * 1000)
+                self._keys_moved += progress.keys_done
                 self._outcomes[entry.migration.phase] += 1
 
 

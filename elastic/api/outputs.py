@@ -116,6 +116,44 @@ class Load(BaseModel):
     queue_growth: float
 
 
+class Key(BaseModel):
+    """One key in the last interval of its node."""
+
+    name: str | None = Field(description="The key as text; null without the token, and for keys that are not named.")
+    hash: str = Field(description="Hash of the key, a signed 64-bit integer; as text, because JavaScript rounds it.")
+    stage: str
+    task: int = Field(description="Task that has the key, or whose guest it is.")
+    guest: bool = Field(description="Whether the key has an entry in the key table of its stage.")
+    node: str
+    home: str = Field(description="Node that the hash of the key leads to.")
+    rows: int
+    seconds: float = Field(description="Seconds of processing.")
+    share: float = Field(description="Share of the work of the stage, from 0 to 1.")
+    state_bytes: int
+
+
+class Keys(BaseModel):
+    """The heaviest keys of a job, heaviest first."""
+
+    keys: list[Key]
+
+
+class TaskGuests(BaseModel):
+    """How many keys of other tasks a task hosts."""
+
+    task: int
+    keys: int
+
+
+class KeyTable(BaseModel):
+    """The key table of a stage that is grouped by table."""
+
+    stage: str
+    entries: int
+    most_entries: int = Field(description="Maximum number of entries that a plan leaves, unless the request says else.")
+    guests: list[TaskGuests] = Field(description="Tasks that host guests.")
+
+
 class Workload(BaseModel):
     """Work (seconds in the last minute) and state (bytes) of every task, the input of a plan."""
 
@@ -155,6 +193,58 @@ class Plan(BaseModel):
     note: str = Field(description="An assumption about the workload, such as equal work; empty without one.")
 
 
+class KeyPlan(BaseModel):
+    """Keys that move between nodes, what that costs, and the balance that they lead to."""
+
+    strategy: str
+    nodes: list[str]
+    keys: int = Field(description="Keys that were measured one by one.")
+    moves: int = Field(description="Keys that move.")
+    entries: int = Field(description="Entries of the key table after the plan.")
+    most_entries: int
+    cost: float = Field(description="Bytes of state to move.")
+    cost_share: float
+    total_state: float
+    lower_bound: float
+    theta: float
+    theta_before: float = Field(description="Work of the heaviest node over the mean, less 1, before the plan.")
+    theta_reached: float = Field(description="The same after the plan.")
+    cap: float
+    loads_before: list[float]
+    loads_after: list[float]
+    pinned: list[float] = Field(description="Work that no plan moves, by node; empty if there is none.")
+    balanced: bool
+    relaxed: bool
+    reason: str
+    note: str
+
+
+class TaskLevel(BaseModel):
+    """The plan to move tasks, or the problem that prevented it."""
+
+    plan: Plan | None = None
+    problem: Problem | None = None
+    overload: float | None = Field(description="Work of the heaviest node over the mean, less 1, after the plan.")
+
+
+class KeyLevel(BaseModel):
+    """The plan to move keys, or the problem that prevented it."""
+
+    plan: KeyPlan | None = None
+    problem: Problem | None = None
+    overload: float | None = Field(description="Work of the heaviest node over the mean, less 1, after the plan.")
+
+
+class Balance(BaseModel):
+    """The plans of both levels, and the level that a rebalance with level auto would choose."""
+
+    level: str = Field(description="The level that is chosen: tasks or keys.")
+    reason: str
+    theta: float
+    tasks: TaskLevel
+    keys: KeyLevel
+
+
 class Candidate(BaseModel):
     """The plan of one strategy, or the problem that prevented it."""
 
@@ -176,6 +266,8 @@ class Progress(BaseModel):
     phase: str
     tasks_done: int
     tasks: int
+    keys_done: int
+    keys: int
     bytes_done: float
     bytes: float
     stored_bytes: int
@@ -194,10 +286,20 @@ class MigrationMove(Move):
     state: str = Field(description="One of waiting, moving, moved and skipped.")
 
 
+class KeyMove(BaseModel):
+    """A key that moves, by its hash, which is text because it has more digits than JavaScript's numbers."""
+
+    hash: str
+    source: str
+    target: str
+    size: float
+
+
 class Migration(BaseModel):
     """A migration since the server started, in progress or over."""
 
     number: int
+    level: str = Field(description="What moves: tasks or keys.")
     mode: str
     transfer: str
     strategy: str
@@ -209,7 +311,8 @@ class Migration(BaseModel):
     is_paused: bool
     error: str | None
     progress: Progress
-    moves: list[MigrationMove]
+    moves: list[MigrationMove] = Field(description="Moves of tasks.")
+    key_moves: list[KeyMove] = Field(description="The largest moves of keys.")
 
 
 class Migrations(BaseModel):
@@ -310,6 +413,11 @@ class Snapshot(BaseModel):
     work: list[float] = Field(description="Work of every task: seconds in the last minute.")
     state_bytes: list[float] = Field(description="State size of every task.")
     cap: float = Field(description="Maximum work per node at the default tau, or of the plan in progress.")
+    imbalance: float | None = Field(
+        description="Busy time of the busiest node in the last 10 s over the mean, less 1; null while all are idle."
+    )
+    tables: list[KeyTable] = Field(description="Key tables of the stages that are grouped by table.")
+    keys: list[Key] | None = Field(description="The heaviest keys, without their names; null if keys are not counted.")
     migration: Migration | None
     marks: list[Mark]
     response: Response

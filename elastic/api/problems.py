@@ -20,6 +20,7 @@ from elastic.errors import (
     StateUnavailable,
     TooFewSlots,
 )
+from elastic.results.errors import UnknownStage
 from mdp.errors import MdpError
 from migration.errors import MigrationError
 from storage.errors import InvalidStorageInput, StorageError
@@ -37,6 +38,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     JobStopped: HTTPStatus.CONFLICT,
     api.RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     api.HostNotAllowed: HTTPStatus.MISDIRECTED_REQUEST,
+    UnknownStage: HTTPStatus.NOT_FOUND,
     InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooFewSlots: HTTPStatus.UNPROCESSABLE_ENTITY,
     MigrationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # the planner refuses what was requested

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from elastic.api import outputs
+from elastic.api.heaviest_keys import HeaviestKeys
 from elastic.api.migrations import MigrationTracker, now_ms
-from elastic.api.rendering import node_sort_key, render_migration, render_step
+from elastic.api.rendering import node_sort_key, render_key_table, render_migration, render_step
 from elastic.api.responses import BATCH_POLL_SECONDS, ApplyLagTracker, ResponseHistory
 from elastic.api.served_job import ServedJob
 from elastic.control import Load, Migration, PeriodicThread, ScaleRequest
@@ -36,6 +37,7 @@ class Watcher:
         self.job = job
         self.tracker = MigrationTracker()
         self.history = ResponseHistory()
+        self._keys = HeaviestKeys(job)
         self._lag = ApplyLagTracker(observe_response)
         self._rows: deque[tuple[float, int]] = deque(maxlen=round(_RATE_SECONDS / SNAPSHOT_SECONDS) + 1)
         self._marks: deque[outputs.Mark] = deque(maxlen=_MAX_MARKS)
@@ -113,6 +115,9 @@ class Watcher:
             work=_round(workload.work.tolist()),
             state_bytes=_round(workload.state.tolist()),
             cap=_compute_cap(assignment, workload, self.job.migration),
+            imbalance=_compute_imbalance(load),
+            tables=[render_key_table(table) for table in self.job.key_tables()],
+            keys=self._keys.read(status.epoch),
             migration=migration,
             marks=list(self._marks),
             response=self._measure_response(number, status),
@@ -203,9 +208,15 @@ def _render_nodes(
 
 def _compute_cap(assignment: Ownership, workload: Workload, migration: Migration | None) -> float:
     """Return the cap for the current work; during a migration it is the same fraction of all work as in its plan."""
-    if migration is None or migration.is_over or not sum(migration.plan.loads):
+    share = None if migration is None or migration.is_over else migration.cap_share
+    if share is None:
         return (1 + ScaleRequest.tau) * workload.total_work / len(assignment.nodes)
-    return migration.plan.cap / sum(migration.plan.loads) * workload.total_work
+    return share * workload.total_work
+
+
+def _compute_imbalance(load: Load) -> float | None:
+    mean = load.mean_utilisation
+    return max(load.utilisation.values()) / mean - 1 if mean else None
 
 
 def _round(numbers: Sequence[float]) -> list[float]:

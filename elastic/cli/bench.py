@@ -4,8 +4,9 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -13,8 +14,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from elastic.cli.options import PAPER000_EXPERIMENTS, PAPER003_EXPERIMENTS
+from elastic.cli.group import add_working_folder_to_path
+from elastic.cli.options import PAPER000_ENGINE_EXPERIMENTS, PAPER000_EXPERIMENTS, PAPER003_EXPERIMENTS
 from elastic.cli.terminal import is_interactive
+from elastic.errors import ElasticError
 from mdp.errors import MdpError
 from migration.errors import MigrationError
 
@@ -111,21 +114,48 @@ def paper003(data: Path | None, output: Path, names: tuple[str, ...], quick: boo
 
 
 @command.command()
-@_common_options("build/paper000", PAPER000_EXPERIMENTS)
-def paper000(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
-    """Reproduce the planning experiments of paper 000: figures 7 to 12, and 17 to 21 of its appendix."""
-    # Imported here because they load the compiler and matplotlib.
-    from elastic.experiments.paper000 import EXPERIMENTS, FULL, QUICK, Lab
-
+@click.option(
+    "--engine",
+    is_flag=True,
+    help="Run the experiments on a running job instead, figures 13 to 15; in the repository only.",
+)
+@_common_options("build/paper000", (*PAPER000_EXPERIMENTS, *PAPER000_ENGINE_EXPERIMENTS))
+def paper000(engine: bool, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the experiments of paper 000: figures 7 to 12 and 17 to 21 on plans, 13 to 15 on a running job."""
+    others = set(names) - set(PAPER000_ENGINE_EXPERIMENTS if engine else PAPER000_EXPERIMENTS)
+    if others:
+        raise click.UsageError(f"{', '.join(sorted(others))}: run {'without' if engine else 'with'} --engine.")
     with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        # Imported here because they load the compiler and matplotlib.
+        if engine:
+            module = _import_engine()
+            lab = module.EngineLab(module.ENGINE_QUICK if quick else module.ENGINE_FULL, seed, progress)
+            _run(module.ENGINE_EXPERIMENTS, lab, progress, output, names, as_json=as_json)
+            return
+        from elastic.experiments.paper000 import EXPERIMENTS, FULL, QUICK, Lab
+
         _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
+
+
+def _import_engine() -> ModuleType:
+    """Import the experiments on a running job, which use the applications of the repository."""
+    add_working_folder_to_path()
+    try:
+        return import_module("elastic.experiments.paper000.engine")
+    except ModuleNotFoundError as missing:
+        if not f"{missing.name}.".startswith("examples."):
+            raise
+        raise click.ClickException(
+            "--engine runs applications that are in the repository and not in the installed package. Clone it, and run "
+            "this command there."
+        ) from missing
 
 
 @contextmanager
 def _report_errors() -> Iterator[None]:
     try:
         yield
-    except (MdpError, MigrationError) as error:
+    except (ElasticError, MdpError, MigrationError) as error:
         raise click.ClickException(str(error)) from error
 
 

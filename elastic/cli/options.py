@@ -12,11 +12,14 @@ from elastic.durations import parse_duration_ms
 from elastic.errors import InvalidSetting
 
 STRATEGIES = ("ssm", "mtm", "even", "consistent-hash")  # migration.STRATEGIES
+# migration.keys.KEY_STRATEGIES
+KEY_STRATEGIES = ("knap", "mixed", "mixed-bf", "min-mig", "min-table", "llfd", "simple", "readj", "ideal")
 METHODS = ("auto", "exact", "approximate")  # mdp.projection.METHODS
 PAPER000_EXPERIMENTS = (
     *(f"figure{number}" for number in range(7, 13)),
     *(f"figure{number}" for number in range(17, 22)),
 )  # elastic.experiments.paper000.EXPERIMENTS
+PAPER000_ENGINE_EXPERIMENTS = ("figure13", "figure14", "figure15")  # elastic.experiments.paper000.engine
 PAPER003_EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")
 GAMMA = 0.8  # mdp.process.DEFAULT_GAMMA
 ERROR = 0.002  # mdp.exact.DEFAULT_ERROR

@@ -80,6 +80,26 @@ def _format_summary(status: Mapping[str, Any]) -> str:
     )
 
 
+def render_keys(keys: Sequence[Mapping[str, Any]]) -> Table:
+    """Return one row per key; the stage is shown if there are several."""
+    stages = ["stage"] if len({key["stage"] for key in keys}) > 1 else []
+    table = _create_table("hash", *stages, "task", "node", "rows", "seconds", "share", "state", "key")
+    table.columns[-1].justify = "left"
+    for key in keys:
+        table.add_row(
+            key["hash"],
+            *(Text(key[stage]) for stage in stages),
+            f"{key['task']} guest" if key["guest"] else str(key["task"]),
+            key["node"],
+            f"{key['rows']:,}",
+            f"{key['seconds']:.3g}",
+            f"{key['share']:.1%}",
+            format_size(key["state_bytes"]),
+            Text("" if key["name"] is None else key["name"]),
+        )
+    return table
+
+
 def render_plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
     table = _create_table("strategy", "moves", "state moved", "share", "max load", "cap", "future cost", "reason")
     table.columns[-1].justify = "left"
@@ -102,12 +122,39 @@ def render_plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
+def render_levels(balance: Mapping[str, Any], level: str) -> Group:
+    """Return the plan to move keys, or at level auto the plans of both levels and the reason for the choice."""
+    table = _create_table("level", "strategy", "moves", "state moved", "share", "above mean", "entries", "reason")
+    table.columns[-1].justify = "left"
+    for name in ("tasks", "keys") if level == "auto" else (level,):
+        found = balance[name]
+        plan = found["plan"]
+        if plan is None:
+            table.add_row(name, *[""] * 6, Text(found["problem"]["detail"], style="red"))
+            continue
+        before = f"{plan['theta_before']:.1%} -> " if name == "keys" else ""
+        table.add_row(
+            name,
+            plan["strategy"],
+            f"{plan['moves'] if name == 'keys' else len(plan['moves']):,} {name}",
+            format_size(plan["cost"]),
+            f"{plan['cost_share']:.1%}",
+            f"{before}{found['overload']:.1%}",
+            f"{plan['entries']:,} of {plan['most_entries']:,}" if name == "keys" else "",
+            Text("; ".join(filter(None, (plan["reason"], plan["note"])))),
+        )
+    choice = [Text(f"chosen {balance['reason']}", style="bold")] if level == "auto" else []
+    return Group(table, *choice)
+
+
 def _format_migration(migration: Mapping[str, Any]) -> str:
     progress = migration["progress"]
     waiting = f"; waiting for {'; '.join(progress['waiting_for'])}" if progress["overdue"] else ""
+    kind = migration["level"]
+    before, after = migration["nodes_before"], migration["nodes_after"]
     return (
-        f"migration {migration['number']}: {migration['nodes_before']} -> {migration['nodes_after']} nodes, "
-        f"{progress['phase']}, {progress['tasks_done']} of {progress['tasks']} tasks, "
+        f"migration {migration['number']}: {f'{before} -> {after}' if kind == 'tasks' else after} nodes, "
+        f"{progress['phase']}, {progress[f'{kind}_done']:,} of {progress[kind]:,} {kind}, "
         f"{format_size(progress['bytes_done'])} of {format_size(progress['bytes'])}{waiting}"
     )
 
@@ -117,7 +164,8 @@ def render_migration(migration: Mapping[str, Any]) -> Table:
     left = progress["seconds_left"]
     grid = Table.grid()  # unlike a bar alone, it ends with a newline
     grid.add_row(Text(_format_migration(migration) + ("" if left is None else f", {left:.1f} s left")))
-    grid.add_row(ProgressBar(total=max(progress["tasks"], 1), completed=progress["tasks_done"], width=60))
+    kind = migration["level"]
+    grid.add_row(ProgressBar(total=max(progress[kind], 1), completed=progress[f"{kind}_done"], width=60))
     return grid
 
 

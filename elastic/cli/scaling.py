@@ -1,25 +1,26 @@
-"""`elastic plan`, `scale`, `rebalance`, `pause`, `resume` and `cancel`."""
+"""`elastic plan`, `scale` and `rebalance`."""
 
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
-from rich.live import Live
 
-from elastic.cli.client import Client, MigrationCancelled, MigrationFailed, RequestFailed
+from elastic.cli.client import Client, RequestFailed
 from elastic.cli.completion import complete_nodes
 from elastic.cli.connection import Connection, connection_options
-from elastic.cli.options import JSON_OPTION, STRATEGIES
-from elastic.cli.rendering import render_migration, render_plans
-from elastic.cli.terminal import is_interactive, show_spinner
+from elastic.cli.migrating import migrate
+from elastic.cli.options import JSON_OPTION, KEY_STRATEGIES, STRATEGIES
+from elastic.cli.rendering import render_levels, render_plans
+from elastic.cli.terminal import show_spinner
+from elastic.control.key_request import LEVEL_OPTIONS, LEVELS, KeyRequest
 from elastic.control.request import MODES, TRANSFERS, ScaleRequest
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_POLL_SECONDS = 0.2
-_BALANCE_FIELDS = ("tau", "relax", "value")
+_TASK_PLAN_FIELDS = ("tau", "relax", "value")
+_KEY_PLAN_FIELDS = ("theta", "stage", "most_entries", "key_strategy", "relax")
 
 
 def _combine(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
@@ -62,6 +63,33 @@ _BALANCE_OPTIONS = _combine(
     ),
     click.option("--value", metavar="TABLE", help="Value table in the job's store, for the strategy mtm."),
 )
+_LEVEL_OPTIONS = _combine(
+    click.option(
+        "--level", type=click.Choice(list(LEVELS)), default="tasks", show_default=True, help=_describe(LEVELS)
+    ),
+    click.option(
+        "--theta",
+        default=KeyRequest.theta,
+        show_default=True,
+        type=click.FloatRange(0),
+        help="Imbalance tolerance of the levels keys and auto, as tau of the level tasks.",
+    ),
+    click.option("--stage", help="Stage whose keys move; by default the only one that is grouped by table."),
+    click.option(
+        "--most-entries",
+        default=KeyRequest.most_entries,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Maximum number of entries of the key table.",
+    ),
+    click.option(
+        "--key-strategy",
+        type=click.Choice(KEY_STRATEGIES),
+        default=KeyRequest.strategy,
+        show_default=True,
+        help="Planning strategy of the keys.",
+    ),
+)
 _MOVEMENT_OPTIONS = _combine(
     click.option(
         "--strategy",
@@ -98,17 +126,22 @@ _MOVEMENT_OPTIONS = _combine(
 @click.option(
     "--strategy", "strategies", multiple=True, type=click.Choice(STRATEGIES), help="Strategy to compare; repeatable."
 )
+@_LEVEL_OPTIONS
 @JSON_OPTION
 @connection_options
-def plan(connection: Connection, strategies: tuple[str, ...], as_json: bool, **query: Any) -> None:
-    """Compare the plans of several strategies; changes nothing."""
+def plan(connection: Connection, level: str, as_json: bool, **options: Any) -> None:
+    """Compare the plans of several strategies, or of the levels tasks and keys; changes nothing."""
+    given = _select_options(level, options, for_tasks=("nodes", "add", "remove", "strategies"))
     client = Client(connection)
     with show_spinner("planning", quiet=as_json):
-        comparison = client.get("plan", strategy=list(strategies) or None, **_drop_unset(query))
+        if level == "tasks":
+            found = client.get("plan", strategy=given.pop("strategies", None), **given)
+        else:
+            found = client.get("balance", **given)
     if as_json:
-        click.echo(json.dumps(comparison))
+        click.echo(json.dumps(found))
     else:
-        Console().print(render_plans(comparison["plans"]))
+        Console().print(render_plans(found["plans"]) if level == "tasks" else render_levels(found, level))
 
 
 @click.command("scale")
@@ -117,91 +150,74 @@ def plan(connection: Connection, strategies: tuple[str, ...], as_json: bool, **q
 @_MOVEMENT_OPTIONS
 @JSON_OPTION
 @connection_options
-def scale(connection: Connection, nodes: int | None, add: int | None, remove: tuple[str, ...], **options: Any) -> None:
+def scale(connection: Connection, nodes: int | None, yes: bool, detach: bool, as_json: bool, **options: Any) -> None:
     """Change the number of nodes of a running job: show the plan, ask, carry it out and follow it."""
-    if nodes is None and add is None and not remove:
+    if nodes is None and options["add"] is None and not options["remove"]:
         raise click.UsageError("A target is missing. Give one of --nodes, --add and --remove.")
-    _migrate(Client(connection), "scale", {"nodes": nodes, "add": add, "remove": list(remove)}, **options)
+    body = _drop_unset({"nodes": nodes, **options})
+    client = Client(connection)
+    if not (yes or as_json):
+        _confirm_tasks(client, body)
+    migrate(client, "scale", body, detach=detach, as_json=as_json)
 
 
 @click.command("rebalance")
+@_LEVEL_OPTIONS
 @_BALANCE_OPTIONS
 @_MOVEMENT_OPTIONS
 @JSON_OPTION
 @connection_options
-def rebalance(connection: Connection, **options: Any) -> None:
-    """Move tasks between the current nodes until none is above its cap."""
-    _migrate(Client(connection), "rebalance", {}, **options)
+def rebalance(connection: Connection, level: str, yes: bool, detach: bool, as_json: bool, **options: Any) -> None:
+    """Move tasks or keys between the current nodes until none is above its cap.
 
-
-def _migrate(
-    client: Client, verb: str, target: dict[str, Any], *, yes: bool, detach: bool, as_json: bool, **options: Any
-) -> None:
+    Shows the plan, or with --level auto both plans and the reason for its choice, asks, carries it out and follows it.
+    """
+    body = _select_options(level, options)
+    client = Client(connection)
     if not (yes or as_json):
-        _confirm(client, target, options)
-    migration = client.post(verb, _drop_unset({**target, **options}))
-    if not detach:
-        migration = _follow(client, migration, quiet=as_json)
-    if as_json:
-        click.echo(json.dumps(migration))
-    else:
-        Console().print(render_migration(migration))
-    phase = migration["progress"]["phase"]
-    if migration["is_over"] and phase != "done":
-        failure = MigrationCancelled if phase == "cancelled" else MigrationFailed
-        raise failure(migration["error"] or f"the migration has ended: {phase}.")
+        if level == "tasks":
+            _confirm_tasks(client, body)
+        else:
+            _confirm_keys(client, level, body)
+    migrate(client, "rebalance", {"level": level, **body}, detach=detach, as_json=as_json)
 
 
-def _confirm(client: Client, target: dict[str, Any], options: dict[str, Any]) -> None:
-    """Show the plan, and abort unless the user confirms it."""
-    query = {**target, **{name: options[name] for name in _BALANCE_FIELDS}}
+def _select_options(level: str, options: dict[str, Any], for_tasks: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the options of a level that have a value; one that was given and is of another level is refused."""
+    context = click.get_current_context()
+    own = {*LEVEL_OPTIONS[level], *(for_tasks if level == "tasks" else ())}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name in options.keys() - own and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f"{parameter.opts[0]} is not an option of level {level}. Omit it, or change --level."
+            )
+    return _drop_unset({name: value for name, value in options.items() if name in own})
+
+
+def _confirm_tasks(client: Client, body: dict[str, Any]) -> None:
+    """Show the plan to move tasks, and abort unless the user confirms it."""
+    names = ("nodes", "add", "remove", *_TASK_PLAN_FIELDS)
+    query = {name: body[name] for name in names if name in body}
     with show_spinner("planning"):
-        comparison = client.get("plan", strategy=[options["strategy"]], **_drop_unset(query))
+        comparison = client.get("plan", strategy=[body["strategy"]], **query)
     Console().print(render_plans(comparison["plans"]))
-    if comparison["plans"][0]["plan"] is None:
+    _confirm(has_plan=comparison["plans"][0]["plan"] is not None)
+
+
+def _confirm_keys(client: Client, level: str, body: dict[str, Any]) -> None:
+    """Show the plan to move keys, or those of both levels, and abort unless the user confirms it."""
+    with show_spinner("planning"):
+        balance = client.get("balance", **{name: body[name] for name in _KEY_PLAN_FIELDS if name in body})
+    Console().print(render_levels(balance, level))
+    _confirm(has_plan=level == "auto" or balance["keys"]["plan"] is not None)
+
+
+def _confirm(*, has_plan: bool) -> None:
+    if not has_plan:
         raise RequestFailed("there is no plan, so nothing was changed. See the reason above.")
     click.confirm("Carry it out?", abort=True)
 
 
-def _follow(client: Client, migration: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
-    """Poll a migration until it has ended, with its progress on standard error; return its final state."""
-    console = Console(stderr=True, quiet=not is_interactive(quiet=quiet))
-    path = f"migrations/{migration['number']}"
-    try:
-        with Live(render_migration(migration), console=console, refresh_per_second=10, transient=True) as live:
-            while not migration["is_over"]:
-                time.sleep(_POLL_SECONDS)
-                migration = client.get(path)
-                live.update(render_migration(migration))
-    except KeyboardInterrupt as interrupted:
-        raise RequestFailed(
-            "stopped watching; the migration continues. Use `elastic watch` to follow it, or `elastic cancel`."
-        ) from interrupted
-    return migration
-
-
 def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, (), [])}
-
-
-def _create_command(verb: str, help_text: str) -> click.Command:
-    @click.command(verb, help=help_text)
-    @JSON_OPTION
-    @connection_options
-    def command(connection: Connection, as_json: bool) -> None:
-        client = Client(connection)
-        running = [migration for migration in client.get("migrations")["migrations"] if not migration["is_over"]]
-        if not running:
-            raise RequestFailed(f"no migration is in progress, so there is nothing to {verb}.")
-        migration = client.post(f"migrations/{running[0]['number']}/{verb}")
-        if as_json:
-            click.echo(json.dumps(migration))
-        else:
-            Console().print(render_migration(migration))
-
-    return command
-
-
-pause = _create_command("pause", "Pause the current migration after its current mini-migration.")
-resume = _create_command("resume", "Resume a paused migration.")
-cancel = _create_command("cancel", "Skip the moves that have not started; completed moves stay.")

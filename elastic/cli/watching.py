@@ -1,4 +1,4 @@
-"""`elastic status`, `watch` and `journal`: the state of a job, once or repeatedly, and its journal."""
+"""`elastic status`, `watch`, `keys` and `journal`: the state of a job, once or repeatedly, and its journal."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from rich.live import Live
 from elastic.cli.client import Client
 from elastic.cli.connection import Connection, connection_options
 from elastic.cli.options import JSON_OPTION
-from elastic.cli.rendering import format_line, render_journal, render_migration, render_status
+from elastic.cli.rendering import format_line, render_journal, render_keys, render_migration, render_status
 
 
 @click.command("status")
@@ -76,6 +76,20 @@ def _draw(client: Client, interval: float, deadline: float) -> None:
         while time.monotonic() < deadline:
             time.sleep(interval)
             live.update(_render_view(client))
+
+
+@click.command("keys")
+@click.option("--top", default=20, show_default=True, type=click.IntRange(1, 1_000), help="Maximum number of keys.")
+@click.option("--stage", help="Name of a stage; by default all whose keys are counted.")
+@JSON_OPTION
+@connection_options
+def keys(connection: Connection, top: int, stage: str | None, as_json: bool) -> None:
+    """Show the heaviest keys of the last interval; without the token only their hashes."""
+    found = Client(connection).get("keys", top=top, stage=stage)
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        Console().print(render_keys(found["keys"]))
 
 
 @click.command("journal")

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elastic.control.autoscale import POLICIES, Autoscaler, AutoscalerSettings, Decision, Observation, Policy
     from elastic.control.cluster import Cluster, NodeCounters, NodeStep, TaskCounters, Vitals
+    from elastic.control.handle import MigrationProgress
+    from elastic.control.key_request import LEVEL_OPTIONS, LEVELS, KeyRequest, make_requests
+    from elastic.control.levels import LevelPlans
     from elastic.control.load import Load
-    from elastic.control.migration import Migration, MigrationProgress
+    from elastic.control.migration import KeyMigration, Migration, TaskMigration
     from elastic.control.monitor import OBSERVE_SECONDS, Monitor
     from elastic.control.periodic import PeriodicThread
     from elastic.control.request import MODES, TRANSFERS, ScaleRequest
@@ -22,7 +25,10 @@ _MODULES = {
     "elastic.control.autoscale": ("POLICIES", "Autoscaler", "AutoscalerSettings", "Decision", "Observation", "Policy"),
     "elastic.control.cluster": ("Cluster", "NodeCounters", "NodeStep", "TaskCounters", "Vitals"),
     "elastic.control.load": ("Load",),
-    "elastic.control.migration": ("Migration", "MigrationProgress"),
+    "elastic.control.handle": ("MigrationProgress",),
+    "elastic.control.key_request": ("LEVELS", "LEVEL_OPTIONS", "KeyRequest", "make_requests"),
+    "elastic.control.levels": ("LevelPlans",),
+    "elastic.control.migration": ("KeyMigration", "Migration", "TaskMigration"),
     "elastic.control.monitor": ("OBSERVE_SECONDS", "Monitor"),
     "elastic.control.periodic": ("PeriodicThread",),
     "elastic.control.request": ("MODES", "TRANSFERS", "ScaleRequest"),
@@ -32,6 +38,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "LEVELS",
+    "LEVEL_OPTIONS",
     "MODES",
     "OBSERVE_SECONDS",
     "POLICIES",
@@ -42,6 +50,9 @@ __all__ = [
     "Decision",
     "JobJournal",
     "JournalPage",
+    "KeyMigration",
+    "KeyRequest",
+    "LevelPlans",
     "Load",
     "Migration",
     "MigrationProgress",
@@ -54,7 +65,9 @@ __all__ = [
     "ScaleRequest",
     "Scaler",
     "TaskCounters",
+    "TaskMigration",
     "Vitals",
+    "make_requests",
 ]
 
 

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from elastic.core.events import MigrationRequested
+from elastic.core.events import MigrationRequested, RekeyRequested
 from elastic.core.hand_over import MigrationView
+from elastic.core.rekeying import RekeyingView
+from elastic.routing import Groupings
 from migration import Ownership
+
+if TYPE_CHECKING:
+    from elastic.control.key_loads import StageKeyLoads
 
 
 class TaskCounters(NamedTuple):
@@ -76,12 +81,23 @@ class Cluster(Protocol):
         """Stop a node that has no tasks; `NodeInUse` if it has some."""
         ...
 
-    def begin(self, request: MigrationRequested) -> None:
-        """Begin to move tasks; returns when the first mini-migration is in flight, or none may start."""
+    def groupings(self) -> Groupings:
+        """Return the committed groupings of all stages."""
+        ...
+
+    def measure_keys(self, stage: str | None) -> "StageKeyLoads":
+        """Return the load of the keys of a stage; None is the only one that is grouped by table.
+
+        Raises `KeysCannotMove` if the stage is not grouped by table, and `KeysNotMeasured` too early.
+        """
+        ...
+
+    def begin(self, request: MigrationRequested | RekeyRequested) -> None:
+        """Begin to move tasks or keys; tasks: returns when a mini-migration is in flight, or none may start."""
         ...
 
     def pause(self, migration: str) -> None:
-        """Pause after the mini-migration in flight."""
+        """Pause after what is in flight."""
         ...
 
     def resume(self, migration: str) -> None: ...
@@ -95,11 +111,15 @@ class Cluster(Protocol):
         ...
 
     def migration(self, migration: str) -> MigrationView | None:
-        """Return a migration as it is now; None if it has not begun, or another one has."""
+        """Return a migration of tasks as it is now; None if it has not begun, or another one has."""
+        ...
+
+    def rekeying(self, migration: str) -> RekeyingView | None:
+        """Return a migration of keys as it is now; None as for `migration`."""
         ...
 
     def wait(self, migration: str, seconds: float) -> bool:
-        """Wait until the migration is over, or paused between two mini-migrations; False if that takes longer."""
+        """Wait until the migration is over, or paused with nothing in flight; False if that takes longer."""
         ...
 
     def suspended(self) -> AbstractContextManager[None]:

@@ -1,23 +1,35 @@
-"""From a scale request to its end: plan, start nodes, move tasks, stop nodes, record it. One migration at a time."""
+"""From a request to its end: plan, start nodes, move tasks or keys, stop nodes, record it. One migration at a time."""
 
 import logging
-from collections.abc import Sequence, Set
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from elastic import threads
 from elastic.control.cluster import Cluster
-from elastic.control.migration import Migration
+from elastic.control.key_loads import StageKeyLoads
+from elastic.control.key_portions import make_portions
+from elastic.control.key_request import KeyRequest
+from elastic.control.levels import LevelPlans
+from elastic.control.migration import KeyMigration, Migration, TaskMigration
 from elastic.control.monitor import Measured, Monitor
+from elastic.control.records import KeyRecords, Records, TaskRecords
 from elastic.control.request import ScaleRequest
-from elastic.errors import MigrationInProgress, NodeInUse
+from elastic.errors import ElasticError, MigrationInProgress, NodeInUse
 from migration import Move, Plan, Workload
+from migration.errors import MigrationError
 from migration.schedule import schedule_mini_migrations
 from storage.errors import StorageError
-from storage.journal import JobJournal, MigrationBegan, MigrationEnded
+from storage.journal import JobJournal
+
+if TYPE_CHECKING:
+    from migration import KeyPlan  # brings compiled code with it
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
+_Kind = TypeVar("_Kind", TaskMigration, KeyMigration)
+_PlanKind = TypeVar("_PlanKind", Plan, "KeyPlan")
 
 
 class Scaler:
@@ -43,20 +55,64 @@ class Scaler:
         """Return what the request would do; changes nothing."""
         return self._plan(request)[0]
 
-    def scale(self, request: ScaleRequest, *, queue: bool = False) -> Migration:
-        """Begin a migration and return its handle. With `queue` a second request waits for the first, else it fails."""
+    def plan_keys(self, request: KeyRequest) -> "KeyPlan":
+        """Return which keys the request would move; changes nothing."""
+        return self._plan_keys(request)[0]
+
+    def plan_levels(self, tasks: ScaleRequest, keys: KeyRequest) -> LevelPlans:
+        """Return what both requests, which have the same tolerance, would do; changes nothing.
+
+        Raises the planner's error if neither has a plan.
+        """
+        return self._plan_levels(tasks, keys)[0]
+
+    def scale(self, request: ScaleRequest, *, queue: bool = False) -> TaskMigration:
+        """Begin to move tasks and return the handle. With `queue` a second request waits for the first, else fails."""
+        with self._take_turn(queue=queue):
+            return self._move_tasks(request, *self._plan(request))
+
+    def move_keys(self, request: KeyRequest, *, queue: bool = False) -> KeyMigration:
+        """Begin to move keys and return the handle; `queue` as for `scale`."""
+        with self._take_turn(queue=queue):
+            return self._move_keys(request, *self._plan_keys(request))
+
+    def balance(self, tasks: ScaleRequest, keys: KeyRequest, *, queue: bool = False) -> Migration:
+        """Begin the better one of two requests, as `LevelPlans` chooses; its plan says why."""
+        with self._take_turn(queue=queue):
+            plans, workload, measured = self._plan_levels(tasks, keys)
+            if plans.level == "tasks" and plans.tasks is not None:
+                return self._move_tasks(tasks, _with_note(plans.tasks, plans.reason), workload)
+            if plans.keys is None or measured is None:
+                raise AssertionError("the level that is chosen has a plan")
+            return self._move_keys(keys, _with_note(plans.keys, plans.reason), measured)
+
+    def _move_tasks(self, request: ScaleRequest, made: Plan, workload: Workload) -> TaskMigration:
+        minis = _mini_migrations(made, request)
+        migration = TaskMigration(made, minis, self._cluster, request.mode, request.transfer)
+        self._start(migration, TaskRecords(migration, workload), self._migrate_tasks)
+        return migration
+
+    def _move_keys(self, request: KeyRequest, made: "KeyPlan", measured: StageKeyLoads) -> KeyMigration:
+        assignment, groupings = self._cluster.assignment(), self._cluster.groupings()
+        portions = make_portions(made, measured.stage, assignment, groupings, request.bytes_per_node)
+        migration = KeyMigration(made, portions, self._cluster)
+        self._start(migration, KeyRecords(migration, measured.stage), self._migrate_keys)
+        return migration
+
+    @contextmanager
+    def _take_turn(self, *, queue: bool) -> Iterator[None]:
+        """Take the turn, which the end of the migration gives back; it is given back here if none begins."""
         if not self._turn.acquire(blocking=queue):
             raise MigrationInProgress
         try:
-            made, workload = self._plan(request)
-            minis = _mini_migrations(made, request)
-            migration = self._current = Migration(made, minis, self._cluster, request.mode, request.transfer)
-            thread = threads.Thread(lambda: self._carry_out(migration, workload), name="migration")
-            thread.start()
+            yield
         except BaseException:
             self._turn.release()
             raise
-        return migration
+
+    def _start(self, migration: _Kind, records: Records, migrate: Callable[[_Kind], None]) -> None:
+        self._current = migration
+        threads.Thread(lambda: self._carry_out(migration, records, migrate), name="migration").start()
 
     def _measure(self) -> Measured:
         self._monitor.poll(self._cluster)
@@ -73,31 +129,53 @@ class Scaler:
             self._cluster.check_room(len(made.current.nodes) + len(made.joining))
         return made, workload
 
-    def _carry_out(self, migration: Migration, workload: Workload) -> None:
+    def _plan_keys(self, request: KeyRequest) -> tuple["KeyPlan", StageKeyLoads]:
+        measured = self._cluster.measure_keys(request.stage)
+        made = request.plan(measured)
+        if measured.unmeasured:
+            made = _with_note(made, f"{len(measured.unmeasured)} units are not measured yet and count as idle")
+        return made, measured
+
+    def _plan_levels(self, tasks: ScaleRequest, keys: KeyRequest) -> tuple[LevelPlans, Workload, StageKeyLoads | None]:
+        workload, note = self._measure()
+        by_task = by_key = measured = None
+        no_tasks: Exception | None = None
+        no_keys: Exception | None = None
+        try:
+            by_task = replace(tasks.plan(self._cluster.assignment(), workload), note=note)
+        except MigrationError as error:
+            no_tasks = error
+        try:
+            by_key, measured = self._plan_keys(keys)
+        except (ElasticError, MigrationError) as error:
+            no_keys = error
+            if by_task is None:
+                raise
+        return LevelPlans(keys.theta, by_task, by_key, no_tasks, no_keys), workload, measured
+
+    def _carry_out(self, migration: _Kind, records: Records, migrate: Callable[[_Kind], None]) -> None:
         failure: Exception | None = None
         try:
             _log.info("migration begins: %s reason=%s", repr(migration), migration.plan.reason)
-            began = MigrationBegan(
-                mode=migration.mode,
-                transfer=migration.transfer,
-                plan=migration.plan.to_dict(),
-                workload=workload.to_dict(),
-            )
-            self._journal.append(began)
-            self._migrate(migration)
+            self._journal.append(records.began())
+            migrate(migration)
             outcome = "cancelled" if migration.is_cancelled else "done"
         except Exception as error:  # noqa: BLE001 - raised by `Migration.wait`, and recorded in the journal
             _log.exception("the migration failed")
             outcome, failure = "failed", error
         try:
-            self._record_end(migration, outcome, failure)
+            self._journal.append(records.ended(outcome, None if failure is None else str(failure)))
         except StorageError as error:
             _log.warning("the journal has no record of the end of a migration (%s): %s", outcome, error)
         self._turn.release()
         migration.end(outcome, failure)
         _log.info("migration ended: %s seconds=%.2f", repr(migration), migration.progress().seconds)
 
-    def _migrate(self, migration: Migration) -> None:
+    def _migrate_keys(self, migration: KeyMigration) -> None:
+        migration.phase = "moving"
+        self._move(migration)
+
+    def _migrate_tasks(self, migration: TaskMigration) -> None:
         made = migration.plan
         started: list[str] = []
         try:
@@ -126,7 +204,7 @@ class Scaler:
         if refused is not None:
             raise refused
 
-    def _restart(self, migration: Migration) -> None:
+    def _restart(self, migration: TaskMigration) -> None:
         """Move tasks while all nodes are stopped: from the states that were just saved to where they should be.
 
         The joining nodes have found room before anything stops. A pause or a cancellation takes effect before that
@@ -163,23 +241,10 @@ class Scaler:
             if migration.is_cancelled:
                 self._cluster.replace_node(awaited.node, f"a cancelled migration waited for {awaited}")
 
-    def _record_end(self, migration: Migration, outcome: str, failure: Exception | None) -> None:
-        progress = migration.progress()
-        ended = MigrationEnded(
-            outcome=outcome,
-            mode=migration.mode,
-            transfer=migration.transfer,
-            strategy=migration.plan.strategy,
-            nodes_before=len(migration.plan.current.nodes),
-            nodes_after=len(set(migration.assignment.owners)),
-            seconds=progress.seconds,
-            tasks_moved=progress.tasks_done,
-            state_bytes=progress.bytes_done,
-            stored_bytes=progress.stored_bytes,
-            direct_bytes=progress.direct_bytes,
-            error=None if failure is None else str(failure),
-        )
-        self._journal.append(ended)
+
+def _with_note(plan: _PlanKind, note: str) -> _PlanKind:
+    """Return the plan with one more note."""
+    return replace(plan, note="; ".join(filter(None, (plan.note, note))))
 
 
 def _mini_migrations(made: Plan, request: ScaleRequest) -> list[Sequence[Move]]:

@@ -1,15 +1,16 @@
 """Batches in flight: which steps are committed, which units have taken them, which results can be published."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from elastic.core import commands, events
 from elastic.core.commands import Command
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import StepApplied
+from elastic.core.rekeying import Rekeyings
 from elastic.core.steps import Position, Step, end_of, steps_of
 from elastic.results import ResultRef
-from elastic.routing import Grouping
+from elastic.routing import Groupings
 from storage.state import LogRef, Manifest
 
 
@@ -32,6 +33,7 @@ class _BatchInFlight:
 
     units: frozenset[UnitId]
     rounds: list[_Round] = field(default_factory=list)
+    may_emit: bool = True  # whether the newest round may emit records
     emitted: list[LogRef] = field(default_factory=list)  # in the newest round
     emitted_stages: set[int] = field(default_factory=set)
     results: list[ResultRef] = field(default_factory=list)
@@ -47,8 +49,9 @@ class _BatchInFlight:
         """Whether all units have taken all committed rounds."""
         return not any(one.missing for one in self.rounds)
 
-    def add_step(self, step: Step) -> None:
+    def add_step(self, step: Step, *, may_emit: bool) -> None:
         self.rounds.append(_Round(step, set(self.units)))
+        self.may_emit = may_emit
         self.emitted, self.emitted_stages, self.next_round_requested = [], set(), False
 
     def awaits(self, units: Sequence[UnitId], before: Position) -> bool:
@@ -89,12 +92,19 @@ class Batches:
     """
 
     def __init__(
-        self, manifest: Manifest, published: Batch, emitting: Sequence[bool], units: frozenset[UnitId]
+        self,
+        manifest: Manifest,
+        published: Batch,
+        emitting: Sequence[bool],
+        units: frozenset[UnitId],
+        rekeyings: Rekeyings,
+        groupings: Callable[[], Groupings],
     ) -> None:
         self.published = published
         self._emitting = emitting
         self._units = units
-        self._regrouping: tuple[Grouping, ...] | None = None  # to be committed with the last round of a batch
+        self._rekeyings = rekeyings
+        self._groupings = groupings
         self._steps: list[Step] = list(steps_of(manifest))
         self._in_flight: dict[Batch, _BatchInFlight] = {}
         self._early: dict[str, list[StepApplied]] = {}  # by node: reports that overtook the one before them
@@ -125,17 +135,10 @@ class Batches:
         """Drop early reports of an incarnation that is no longer current."""
         self._early.pop(node, None)
 
-    def regroup(self, by_stage: tuple[Grouping, ...]) -> None:
-        """Commit these groupings with one more round of the newest batch, or of the next one if it is complete.
-
-        In that round nothing is emitted, so that all rows of a batch, in all rounds, are grouped in the same way.
-        """
-        self._regrouping = by_stage
-
     def batch_logged(self, event: events.BatchLogged) -> list[Command]:
         if event.batch <= self.newest.batch:
             return []
-        complete = not self._emitting[0] and self._regrouping is None
+        complete = not self._emitting[0] and not self._rekeyings.is_due
         return [commands.CommitRound(event.batch, 0, event.logs, complete, event.time, event.source, self.published)]
 
     def round_committed(self, event: events.RoundCommitted) -> Step | None:
@@ -147,8 +150,6 @@ class Batches:
         self._steps.append(step)
         self.newest = position
         self._track(step)
-        if event.routing is not None and event.routing.groupings.by_stage == self._regrouping:
-            self._regrouping = None
         return step
 
     def step_applied(self, report: StepApplied) -> None:
@@ -170,8 +171,12 @@ class Batches:
     def advance(self) -> list[Command]:
         """Return what has become possible: the next round of the newest batch, the results of the oldest."""
         decided: list[Command] = []
-        for batch in self._in_flight.values():
-            if batch.is_applied and not batch.newest.complete and not batch.next_round_requested:
+        for number, batch in self._in_flight.items():
+            if batch.newest.complete and batch.is_applied:
+                self._rekeyings.batch_applied(number)
+            # Keys leave after the last rows. If no more can come, senders need not wait until these are processed.
+            is_ready = batch.is_applied or (self._rekeyings.is_due and not batch.may_emit)
+            if is_ready and not batch.newest.complete and not batch.next_round_requested:
                 batch.next_round_requested = True
                 decided.append(self._next_round(batch))
         oldest = self._in_flight.get(Batch(self.published + 1))
@@ -196,21 +201,25 @@ class Batches:
         """Whether the output of this unit in all batches up to this one was reported."""
         return batch <= self.published or self.reported(unit) >= self._in_flight[Batch(batch)].newest.position
 
+    def missing(self, batch: Batch) -> set[UnitId]:
+        """Return the units that have to take a committed round of this batch."""
+        found = self._in_flight.get(batch)
+        return set() if found is None else set().union(*(one.missing for one in found.rounds))
+
     def _track(self, step: Step) -> None:
         if step.batch not in self._in_flight:
             self._in_flight[step.batch] = _BatchInFlight(self._units)
-        self._in_flight[step.batch].add_step(step)
+        self._in_flight[step.batch].add_step(step, may_emit=step.round > 0 or self._emitting[0])
 
     def _is_early(self, report: StepApplied) -> bool:
         return any(batch.awaits(report.units, report.position) for batch in self._in_flight.values())
 
     def _next_round(self, batch: _BatchInFlight) -> commands.CommitRound:
-        step, groupings = batch.newest, None
-        complete = not any(self._emitting[stage] for stage in batch.emitted_stages)
-        if self._regrouping is not None and batch.emitted:
-            complete = False
-        elif self._regrouping is not None:
-            groupings = self._regrouping
+        """Commit what the newest round emitted; if that is nothing and a rekeying is due, commit its orders."""
+        step = batch.newest
+        regrouping = None if batch.emitted else self._rekeyings.start_portion(step.batch, self._groupings())
+        may_emit = regrouping is not None or any(self._emitting[stage] for stage in batch.emitted_stages)
+        complete = not may_emit and not self._rekeyings.is_due
         return commands.CommitRound(
-            step.batch, step.round + 1, tuple(batch.emitted), complete, step.time, None, self.published, groupings
+            step.batch, step.round + 1, tuple(batch.emitted), complete, step.time, None, self.published, regrouping
         )

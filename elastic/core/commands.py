@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import NodeCommand, NodeFailed
 from elastic.errors import PoisonedStep
 from elastic.results import ResultRef
-from elastic.routing import Grouping
+from elastic.routing import Grouping, KeyOrders
 from migration import Ownership
 from storage.state import BatchTime, LogRef, SourceBatch, StateRef
 
@@ -37,6 +38,16 @@ class Send:
     message: NodeCommand
 
 
+class Regrouping(NamedTuple):
+    """New groupings by stage, and the orders to part with keys, by the number of the unit that the keys leave.
+
+    The orders are logged as the input of the round, and the groupings are committed with it, in a new epoch.
+    """
+
+    groupings: tuple[Grouping, ...]
+    orders: Mapping[int, KeyOrders]
+
+
 @dataclass(frozen=True)
 class CommitRound:
     """Commit a round of a batch; answered by `RoundCommitted`."""
@@ -48,7 +59,7 @@ class CommitRound:
     time: BatchTime
     source: SourceBatch | None  # given with round 0, as the time is
     published: Batch  # the newest batch whose results are published
-    groupings: tuple[Grouping, ...] | None = None  # by stage; commit them too, in a new epoch
+    regrouping: Regrouping | None = None  # commit it with the round
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,11 @@ from elastic.core.messages import (
 from elastic.core.nodes import Nodes
 from elastic.core.placement import Placement
 from elastic.core.recoveries import Recoveries
+from elastic.core.rekeying import Rekeyings
 from elastic.core.snapshots import Snapshots
 from elastic.core.view import JobView
 from elastic.errors import PoisonedStep, UnknownEvent
-from elastic.routing import Routing
+from elastic.routing import Groupings, Routing
 from storage.state import Manifest
 
 
@@ -60,7 +61,8 @@ class Coordinator:
         self.failure: NodeFailed | PoisonedStep | None = None
         units = frozenset(unit for stage in range(len(emitting)) for unit in routing.units(stage))
         self.placement = Placement(routing, units)
-        self.batches = Batches(manifest, published, emitting, units)
+        self.rekeyings = Rekeyings()
+        self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
         self.snapshots = Snapshots(self._through)
         self.nodes = Nodes(lambda: self.manifest.number, nodes)
         self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self._epoch)
@@ -90,7 +92,6 @@ class Coordinator:
             events.StopAllRequested: self._stop_all_requested,
             events.StartOwnersRequested: self._start_owners_requested,
             events.BatchLogged: self._batch_logged,
-            events.RegroupRequested: lambda event: self.batches.regroup(event.by_stage),
             events.RoundCommitted: self._round_committed,
             events.EpochCommitted: self._epoch_committed,
             events.AssignmentCommitted: self._assignment_committed,
@@ -100,10 +101,11 @@ class Coordinator:
             events.StatesCommitted: self._states_committed,
             events.SnapshotFailed: lambda _: self.snapshots.end(),
             events.MigrationRequested: self.hand_overs.begin,
-            events.PauseRequested: lambda event: self.hand_overs.pause(event.migration),
-            events.ResumeRequested: lambda event: self.hand_overs.resume(event.migration),
-            events.CancelRequested: lambda event: self.hand_overs.cancel(event.migration),
-            events.MigrationNoted: lambda event: self.hand_overs.note(event.migration, event.line),
+            events.RekeyRequested: self.rekeyings.begin,
+            events.PauseRequested: lambda event: self._control(lambda changes: changes.pause(event.change)),
+            events.ResumeRequested: lambda event: self._control(lambda changes: changes.resume(event.change)),
+            events.CancelRequested: lambda event: self._control(lambda changes: changes.cancel(event.change)),
+            events.ChangeNoted: lambda event: self._control(lambda changes: changes.note(event.change, event.line)),
             events.MigrationLeaseOpened: lambda event: self.hand_overs.lease_opened(event.lease),
         }
 
@@ -138,6 +140,9 @@ class Coordinator:
             self.nodes.views(),
             self.hand_overs.view(),
             self.hand_overs.is_moving,
+            self.rekeyings.view(self._awaited_by_rekeying()),
+            self.rekeyings.is_due,
+            not self.batches.is_complete and (self.rekeyings.is_due or self.rekeyings.is_committing),
             self.snapshots.ended,
             self.recoveries.losses,
             self.recoveries.completed,
@@ -302,6 +307,9 @@ class Coordinator:
         step = self.batches.round_committed(event)
         if step is None:
             return []
+        self.rekeyings.round_committed(
+            event.batch, is_regrouped=event.routing is not None, log_bytes=sum(ref.size for ref in event.logs)
+        )
         if event.routing is not None:
             self.placement.commit(event.routing)
         message = ApplyStep(self._epoch(), step, None if event.routing is None else event.routing.groupings)
@@ -346,7 +354,19 @@ class Coordinator:
         self.crashes.drop_steps(through)
         self.snapshots.end()
 
-    # Units move: see `HandOvers`.
+    # Keys and units move: see `Rekeyings` and `HandOvers`.
+
+    def _control(self, request: Callable[[Rekeyings | HandOvers], None]) -> None:
+        """Pass on a request that concerns one change, of either kind; the others ignore it."""
+        request(self.hand_overs)
+        request(self.rekeyings)
+
+    def _awaited_by_rekeying(self) -> set[str]:
+        batch = self.rekeyings.batch
+        return set() if batch is None else {self.placement.owner(unit) for unit in self.batches.missing(batch)}
+
+    def _groupings(self) -> Groupings:
+        return self.placement.committed.groupings
 
     def _units_released(self, report: UnitsReleased) -> None:
         if self.nodes.accepts(report):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from elastic.core.ids import Batch
 from elastic.core.messages import NodeReport
-from elastic.routing import Grouping, Routing
+from elastic.routing import KeyTargets, Routing
 from migration import Move, Ownership
 from storage.state import BatchTime, LogRef, Manifest, SourceBatch
 
@@ -70,31 +70,41 @@ class MigrationRequested:
 
 
 @dataclass(frozen=True)
-class PauseRequested:
-    """Pause the migration after the mini-migration in flight."""
+class RekeyRequested:
+    """Move keys to other units, one portion with each batch. The id is as that of a migration."""
 
-    migration: str
+    id: str
+    portions: tuple[KeyTargets, ...]
+    sizes: tuple[float, ...]  # of the state that moves with each portion, as planned
+    paused: bool = False  # the caller paused it before it began
+
+
+@dataclass(frozen=True)
+class PauseRequested:
+    """Pause the migration after the mini-migration in flight, or the rekeying after the portion in flight."""
+
+    change: str
 
 
 @dataclass(frozen=True)
 class ResumeRequested:
-    """Continue the migration."""
+    """Continue the migration or the rekeying."""
 
-    migration: str
+    change: str
 
 
 @dataclass(frozen=True)
 class CancelRequested:
-    """Leave out what the migration has not begun."""
+    """Leave out what the migration or the rekeying has not begun."""
 
-    migration: str
+    change: str
 
 
 @dataclass(frozen=True)
-class MigrationNoted:
-    """Add a line to the story of the migration."""
+class ChangeNoted:
+    """Add a line to the story of the migration or the rekeying."""
 
-    migration: str
+    change: str
     line: str
 
 
@@ -127,16 +137,6 @@ class RoundCommitted:
     complete: bool
     time: BatchTime
     routing: Routing | None = None  # if groupings were committed with the round
-
-
-@dataclass(frozen=True)
-class RegroupRequested:
-    """Group the rows of each stage in this way from the next batch on; commits with the last round of this one.
-
-    Units keep their state: the caller ensures that the state of a key is where its rows will be.
-    """
-
-    by_stage: tuple[Grouping, ...]
 
 
 @dataclass(frozen=True)
@@ -198,13 +198,13 @@ Event = (
     | StopAllRequested
     | StartOwnersRequested
     | MigrationRequested
+    | RekeyRequested
     | PauseRequested
     | ResumeRequested
     | CancelRequested
-    | MigrationNoted
+    | ChangeNoted
     | MigrationLeaseOpened
     | BatchLogged
-    | RegroupRequested
     | RoundCommitted
     | EpochCommitted
     | AssignmentCommitted

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Self
 
 from elastic.core.ids import FIRST_EPOCH, NO_BATCH, Batch, Epoch, UnitId
 from elastic.core.json_codec import Codec, derive_codec
-from elastic.core.statistics import HeavyKey, RunningStep, UnitStatistics
+from elastic.core.key_statistics import KeyStatistics
+from elastic.core.statistics import RunningStep, UnitStatistics
 from elastic.core.steps import Position, Step
 from elastic.results import ResultRef
 from elastic.routing import Groupings
@@ -253,7 +254,7 @@ class Heartbeat(NodeReport):
     staged_bytes: int = 0
     replayed_rows: int = 0
     units: tuple[UnitStatistics, ...] = ()
-    heavy_keys: tuple[HeavyKey, ...] = ()
+    keys: KeyStatistics | None = None  # of the last complete interval; None before the first
     running: RunningStep | None = None
 
 

@@ -8,6 +8,7 @@ from elastic.operators import Stage
 from elastic.operators.stage_runner import StageRunner
 from elastic.operators.stages import build_runners
 from elastic.results import Description, StageDescription
+from elastic.routing import TableGrouping
 
 
 def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: int) -> Description:
@@ -31,3 +32,11 @@ def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
 def emitting(stages: Sequence[StageRunner]) -> list[bool]:
     """Return for each stage whether its rows may cause another round."""
     return [stage.emits_rows_to_stages for stage in stages]
+
+
+def select_counted_stages(pipeline: Description, which: str) -> tuple[int, ...]:
+    """Return the stages whose keys are counted, as the setting `key_statistics` says."""
+    if which == "off":
+        return ()
+    stages = enumerate(pipeline.stages)
+    return tuple(number for number, stage in stages if which == "all" or stage.grouping == TableGrouping.kind)

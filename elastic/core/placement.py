@@ -41,6 +41,9 @@ class Placement:
         """Return the nodes that have units."""
         return sorted(set(self._owners.values()))
 
+    def owner(self, unit: UnitId) -> str:
+        return self._owners[unit]
+
     def units_on(self, node: str) -> list[UnitId]:
         return sorted(unit for unit, owner in self._owners.items() if owner == node)
 

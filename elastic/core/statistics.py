@@ -15,14 +15,6 @@ class UnitStatistics(NamedTuple):
     state_bytes: int = 0
 
 
-class HeavyKey(NamedTuple):
-    """A frequent key, as text: about `estimate` rows since the node started, at least `lower_bound`."""
-
-    key: str
-    estimate: int
-    lower_bound: int
-
-
 class RunningStep(NamedTuple):
     """The step that a node is taking, for `seconds` so far; `usual_seconds` is the longest of its latest steps.
 

@@ -55,7 +55,7 @@ def steps_of(manifest: Manifest) -> tuple[Step, ...]:
     """Return every step that a unit may have to repeat: those above the low-water mark.
 
     A round without log objects leaves no trace in the manifest except that its batch is complete, and it changes no
-    state. Round 0 is always there, because timers may fire in it.
+    state. Round 0 is always there, because timers may fire in it, and so is the last round of an incomplete batch.
     """
     logs: dict[Position, list[LogRef]] = defaultdict(list)
     for ref in manifest.log:
@@ -63,6 +63,8 @@ def steps_of(manifest: Manifest) -> tuple[Step, ...]:
     rounds: dict[int, set[int]] = defaultdict(set)
     for position in logs:
         rounds[position.batch].add(position.round)
+    if manifest.open_round is not None:
+        rounds[manifest.open_round.batch].add(manifest.open_round.round)
     steps = []
     for time in manifest.times:
         numbers = sorted(rounds[time.batch] | {0})

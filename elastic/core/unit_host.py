@@ -87,6 +87,7 @@ class StepResult:
     results: dict[int, list[pa.Table]] = field(default_factory=dict)  # by stage, each with a column of unit numbers
     emitted: dict[int, list[pa.Table]] = field(default_factory=dict)  # by the stage that they are for
     quarantined: list[pa.Table] = field(default_factory=list)
+    parts: list[pa.Table] = field(default_factory=list)  # states of keys that leave their unit, for the next round
     rows: int = 0
 
 
@@ -104,6 +105,7 @@ class _KnownStep(NamedTuple):
     groupings: Groupings | None
 
 
+ObserveStep = Callable[[UnitId, Sequence[pa.Table], StepOutput, float], None]
 Isolate = Callable[[StageRunner, UnitState, Sequence[pa.Table], Moment], tuple[UnitState, StepOutput]]
 
 
@@ -111,11 +113,13 @@ class UnitHost:
     """The units of one incarnation of a node. One thread at a time may call it.
 
     `isolate` takes a step in another process and returns the state after it, with the output; the host uses it for
-    steps that have killed processes.
+    steps that have killed processes. `observe_step` is called with the rows, the output and the seconds of each step of
+    a unit, except for steps that are replayed.
     """
 
     def __init__(self, runners: Sequence[StageRunner], isolate: Isolate | None = None) -> None:
         self._isolate = isolate
+        self.observe_step: ObserveStep | None = None
         self.epoch = FIRST_EPOCH
         self._groupings: Groupings | None = None  # as of the newest command; None before the first
         self.replayed_rows = 0
@@ -301,6 +305,15 @@ class UnitHost:
             UnitStatistics(unit.id, unit.rows, unit.seconds, unit.state_bytes) for unit in self._units.values()
         )
 
+    @property
+    def groupings(self) -> Groupings | None:
+        """The groupings as of the newest command; None before the first."""
+        return self._groupings
+
+    def states(self) -> Iterator[tuple[UnitId, UnitState, int]]:
+        """Yield every unit that has its state, with the size of that state when it was measured last."""
+        yield from ((unit.id, unit.state, unit.state_bytes) for unit in self._units.values() if unit.state is not None)
+
     def measure_states(self) -> None:
         """Bring the sizes of states that changed up to date."""
         for unit in self._units.values():
@@ -339,8 +352,11 @@ class UnitHost:
             unit.state, output = self._isolate(runner, unit.state, slices, moment)
         else:
             output = runner.step(unit.state, slices, moment)
+        seconds = time.perf_counter() - started
         unit.rows += output.rows
-        unit.seconds += time.perf_counter() - started
+        unit.seconds += seconds
+        if self.observe_step is not None and unit.reported < step.position:
+            self.observe_step(unit.id, slices, output, seconds)
         if not runner.operator.stateless:
             unit.changed = step.batch
         return output
@@ -357,6 +373,8 @@ class UnitHost:
         for target, rows in ((stage + 1, output.next), (stage, output.self_)):
             if rows is not None and rows.num_rows:
                 result.emitted.setdefault(target, []).append(rows)
+        if output.parts is not None:
+            result.parts.append(output.parts)
         if output.quarantined is not None and output.quarantined.num_rows:
             result.quarantined.append(_with_number(output.quarantined, unit.id))
 

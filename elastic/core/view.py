@@ -7,6 +7,7 @@ from elastic.core.hand_over import MigrationView
 from elastic.core.ids import Batch, Epoch, Task
 from elastic.core.nodes import FailedStarts, NodeView
 from elastic.core.recoveries import Recovery
+from elastic.core.rekeying import RekeyingView
 from elastic.core.steps import Position
 from elastic.routing import Routing
 from storage.state import BatchTime, Manifest, SourceBatch
@@ -27,6 +28,9 @@ class JobView:
     nodes: tuple[NodeView, ...]
     migration: MigrationView | None = None
     is_moving: bool = False  # a migration is under way and not paused
+    rekeying: RekeyingView | None = None
+    rekeying_is_due: bool = False  # the batch in flight or the next one moves keys
+    awaits_groupings: bool = False  # the batch in flight is about to commit other groupings
     snapshots_ended: int = 0
     losses: int = 0
     recoveries: tuple[Recovery, ...] = ()

@@ -21,7 +21,7 @@ from elastic.errors import CheckpointMismatch, NodeInUse, NodeStartFailed, NodeS
 from elastic.pauses import PauseMeter
 from elastic.results import ResultLog
 from elastic.wire.failures import failure_from_json
-from storage.state import BatchTime, Collector, LogRef, Manifests, SourceBatch
+from storage.state import BatchTime, Collector, InputLog, LogRef, Manifests, SourceBatch
 
 _log = logging.getLogger(__name__)
 _JOIN_SECONDS = 5.0  # for a thread that may be in a call to Spark
@@ -50,6 +50,7 @@ class Driver:
         self.links = links = NodeLinks(context, launcher, self._post)
         self._store = store = StoreExecutor(
             manifests,
+            InputLog(context.store, context.secret, context.name, compression=context.settings.compression),
             results,
             Collector(context.store, context.secret, context.name),
             retry_seconds=context.settings.store_retry_seconds,

@@ -10,11 +10,12 @@ from elastic.core import commands, events
 from elastic.core.events import Event
 from elastic.deadlines import Deadline
 from elastic.driver.worker import Worker
+from elastic.operators.key_records import log_orders
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
 from elastic.routing import Grouping, Routing
 from storage.errors import StorageError, StoreUnavailable
-from storage.state import Collector, Lease, Manifest, Manifests
+from storage.state import Collector, InputLog, Lease, LogRef, Manifest, Manifests
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ class StoreExecutor:
     def __init__(
         self,
         manifests: Manifests,
+        log: InputLog,
         results: ResultLog | None,
         collector: Collector,
         *,
@@ -39,6 +41,7 @@ class StoreExecutor:
         needed_from: Callable[[], int | None],
     ) -> None:
         self._manifests = manifests
+        self._log = log
         self._results = results
         self._collector = collector
         self._retry_seconds = retry_seconds
@@ -52,22 +55,25 @@ class StoreExecutor:
         self._workers = {name: Worker(name) for name in ("commit", "publish", "clean")}
 
     def commit_round(self, command: commands.CommitRound, cause: str) -> None:
+        regrouping = command.regrouping
+
         def commit() -> None:
+            logs = command.logs if regrouping is None else self._log_orders(command, regrouping)
             manifest = self._retry(
                 lambda: self._manifests.commit_batch(
                     command.batch,
-                    command.logs,
+                    logs,
                     round=command.round,
                     complete=command.complete,
                     time=command.time if command.round == 0 else None,
                     source=command.source,
                     published=command.published,
-                    change=None if command.groupings is None else _regroup(command.groupings),
+                    change=None if regrouping is None else _regroup(regrouping.groupings),
                 )
             )
-            routing = None if command.groupings is None else Routing.from_json(manifest.assignment)
+            routing = None if regrouping is None else Routing.from_json(manifest.assignment)
             committed = events.RoundCommitted(
-                manifest, command.batch, command.round, command.logs, command.complete, command.time, routing
+                manifest, command.batch, command.round, logs, command.complete, command.time, routing
             )
             self._post(committed, cause)
 
@@ -151,6 +157,14 @@ class StoreExecutor:
         deadline = Deadline(seconds)
         ended = [worker.close(deadline.left()) for worker in self._workers.values()]
         return all(ended)
+
+    def _log_orders(self, command: commands.CommitRound, regrouping: commands.Regrouping) -> tuple[LogRef, ...]:
+        """Make the orders of a round durable, under a ref of its own, so that a retry does not log them twice."""
+        if not regrouping.orders:
+            return ()
+        ref, records = LogRef.new(command.batch, command.round, 0), log_orders(regrouping.orders)
+        logged: LogRef = self._retry(lambda: self._log.append_as(ref, records))
+        return (logged,)
 
     def _clean(self) -> None:
         """Delete what is no longer needed; what cannot be deleted now is deleted after the next snapshot."""

@@ -99,7 +99,7 @@ class BatchIngest:
         try:
             number, watermark_ms = self._next_number(), self._watermark_ms()
             time = BatchTime(number, self._clock_ms(), watermark_ms, watermark_ms)
-            return self._commit(number, (), time, None, self._driver.view.routing.groupings.epoch)
+            return self._commit(number, (), time, self._known_source(), self._driver.view.routing.groupings.epoch)
         finally:
             self._gate.release()
 
@@ -153,7 +153,11 @@ class BatchIngest:
             pass  # the groupings changed while the rows were sent, at most once per batch
 
     def _send(self, rows: Any, batch: int, digest: "Future[str | None]") -> bool:
-        """Let the rows be logged and commit them; False if they have to be sent again, by other groupings."""
+        """Let the rows be logged and commit them; False if they have to be sent again, by other groupings.
+
+        If the batch before is about to commit other groupings, that takes less time than to send the rows twice.
+        """
+        self._wait_for(lambda view: not view.awaits_groupings)
         number = self._next_number()
         timestamp_ms = self._clock_ms()
         spec = self._spec(number)
@@ -201,6 +205,14 @@ class BatchIngest:
             retry_while_unavailable(lambda: self._driver.claim(query), retry_seconds, self._stopped)
             self._query = query
         return self._query
+
+    def _known_source(self) -> SourceBatch | None:
+        """Return the newest batch of the source if the manifest does not name it: then numbers of both were equal.
+
+        A tick ends that, so it has to record the number.
+        """
+        view = self._driver.view
+        return view.source if view.manifest.source is None else None
 
     def _next_number(self) -> Batch:
         return Batch(self._driver.view.newest_batch + 1)

@@ -6,14 +6,18 @@ from contextlib import contextmanager
 
 from elastic import threads
 from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
+from elastic.control.key_loads import StageKeyLoads, compute_key_loads
 from elastic.core import events
 from elastic.core.hand_over import MigrationView
+from elastic.core.rekeying import RekeyingView
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
+from elastic.errors import KeysCannotMove
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.status import StepStatus
 from elastic.job.stream import Stream
+from elastic.routing import Groupings, TableGrouping
 from migration import Ownership
 
 
@@ -29,6 +33,7 @@ class JobCluster:
         check_room: Callable[[int], None],
     ) -> None:
         self._settings = context.settings
+        self._pipeline = context.pipeline
         self._driver = driver
         self._ingest = ingest
         self._stream = stream
@@ -79,8 +84,18 @@ class JobCluster:
     def remove_node(self, node: str) -> None:
         self._driver.remove_node(node)
 
-    def begin(self, request: events.MigrationRequested) -> None:
-        self._driver.begin_migration(request)
+    def groupings(self) -> Groupings:
+        return self._driver.view.routing.groupings
+
+    def measure_keys(self, stage: str | None) -> StageKeyLoads:
+        view = self._driver.view
+        return compute_key_loads(view.nodes, view.routing, self._find_table(stage, view.routing.groupings))
+
+    def begin(self, request: events.MigrationRequested | events.RekeyRequested) -> None:
+        if isinstance(request, events.MigrationRequested):
+            self._driver.begin_migration(request)
+        else:
+            self._driver.request(request)
 
     def pause(self, migration: str) -> None:
         self._driver.post(events.PauseRequested(migration))
@@ -92,24 +107,39 @@ class JobCluster:
         self._driver.post(events.CancelRequested(migration))
 
     def note(self, migration: str, line: str) -> None:
-        self._driver.post(events.MigrationNoted(migration, line))
+        self._driver.post(events.ChangeNoted(migration, line))
 
     def migration(self, migration: str) -> MigrationView | None:
         found = self._driver.view.migration
         return found if found is not None and found.id == migration else None
 
+    def rekeying(self, migration: str) -> RekeyingView | None:
+        found = self._driver.view.rekeying
+        return found if found is not None and found.id == migration else None
+
     def wait(self, migration: str, seconds: float) -> bool:
         def has_settled(view: JobView) -> bool:
-            found = view.migration
-            if found is None or found.id != migration:
-                return True
-            return found.is_over or (found.is_paused and found.is_idle)
+            for found in (view.migration, view.rekeying):
+                if found is not None and found.id == migration:
+                    return found.is_over or (found.is_paused and found.is_idle)
+            return True
 
         try:
             self._driver.views.wait_for(has_settled, seconds, "a migration")
         except TimeoutError:
             return False
         return True
+
+    def _find_table(self, stage: str | None, groupings: Groupings) -> int:
+        """Return the number of a stage that is grouped by table; `KeysCannotMove` if that is not possible."""
+        names = [one.name for one in self._pipeline.stages]
+        tables = [name for number, name in enumerate(names) if isinstance(groupings[number], TableGrouping)]
+        if stage is not None:
+            self._pipeline.stage_number(stage)  # raises if there is none
+        found = [name for name in tables if stage in (None, name)]
+        if len(found) != 1:
+            raise KeysCannotMove(stage, tables)
+        return names.index(found[0])
 
     @contextmanager
     def suspended(self) -> Iterator[None]:

@@ -9,9 +9,12 @@ import pyarrow as pa
 
 from elastic import threads
 from elastic.control import (
+    LEVELS,
     OBSERVE_SECONDS,
     Autoscaler,
     AutoscalerSettings,
+    KeyRequest,
+    LevelPlans,
     Load,
     Migration,
     Monitor,
@@ -19,19 +22,31 @@ from elastic.control import (
     Policy,
     Scaler,
     ScaleRequest,
+    TaskMigration,
+    make_requests,
 )
+from elastic.core.pipeline import select_counted_stages
 from elastic.deadlines import Deadline
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
-from elastic.errors import AutoscalerRunning, ElasticError, SinkFailed, StateUnavailable, StreamFailed
+from elastic.errors import (
+    AutoscalerRunning,
+    ElasticError,
+    InvalidRequest,
+    KeysNotCounted,
+    SinkFailed,
+    StateUnavailable,
+    StreamFailed,
+)
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.cluster import JobCluster
+from elastic.job.keys import KeyStatus, KeyTableStatus, list_key_tables, list_keys
 from elastic.job.shutdown import RunningParts, Shutdown, StopReport
 from elastic.job.status import JobStatus
 from elastic.job.stream import Stream
 from elastic.job.ticker import Ticker
 from elastic.results import Description, MemorySink, ResultLog, Sink, SinkWriter
-from elastic.routing import hash_key
+from elastic.routing import Routing, hash_key
 from elastic.wire import PeerUnavailable, Refused
 from elastic.wire.signing import seal, unseal
 from migration import Ownership, Plan, Workload
@@ -39,7 +54,7 @@ from storage.journal import JobJournal, JournalPage
 from storage.state import UnitId
 
 if TYPE_CHECKING:
-    from migration import ValueFunction  # brings the planner with it
+    from migration import KeyPlan, ValueFunction  # bring compiled code with them
 
 _log = logging.getLogger(__name__)
 
@@ -126,9 +141,29 @@ class Job:
         """Return work and state size of every task, measured over the last minute: what plans are made from."""
         return self._scaler.workload()
 
+    def keys(self, top: int = 20, stage: str | None = None) -> list[KeyStatus]:
+        """Return the heaviest keys of the last interval, of one stage or of all whose keys are counted.
+
+        Empty until the first interval is over. Raises `KeysNotCounted` if the setting `key_statistics` excludes them.
+        """
+        counted = select_counted_stages(self.pipeline, self._context.settings.key_statistics)
+        stages = range(len(self.pipeline.stages)) if stage is None else [self.pipeline.stage_number(stage)]
+        wanted = [number for number in stages if number in counted]
+        if not wanted:
+            raise KeysNotCounted(self.pipeline.stages[number].name for number in stages)
+        return list_keys(self._driver.view, self.pipeline, wanted, top)
+
+    def key_tables(self) -> list[KeyTableStatus]:
+        """Return the key table of every stage that is grouped by table, as committed last."""
+        return list_key_tables(self._driver.view.routing.groupings, self.pipeline)
+
     def assignment(self) -> Ownership:
         """Return which node owns which tasks, as committed last."""
         return self._cluster.assignment()
+
+    def routing(self) -> Routing:
+        """Return how rows find their unit and which node owns it: groupings by stage and assignment, as committed."""
+        return self._driver.view.routing
 
     @property
     def node_count(self) -> int:
@@ -212,7 +247,7 @@ class Job:
         relax: bool = ScaleRequest.relax,
         queue: bool = False,
         **knowledge: Any,
-    ) -> Migration:
+    ) -> TaskMigration:
         """Change the number of nodes while the stream runs: `nodes` in all, `add` more, or `remove` these very ones.
 
         Returns when the migration has begun; see `Migration.wait`. A second request is refused while one is under way,
@@ -235,9 +270,33 @@ class Job:
         self._driver.views.check()
         return self._scaler.scale(request, queue=queue)
 
-    def rebalance(self, **how: Any) -> Migration:
-        """Move tasks between the nodes that there are, until none carries more than `tau` allows."""
-        return self.scale(**how)
+    def rebalance(self, level: str = "tasks", *, queue: bool = False, **how: Any) -> Migration:
+        """Balance the work of the nodes that there are, while the stream runs.
+
+        - `level="tasks"` moves whole tasks until no node carries more than `tau` allows; `how` is as for `scale`.
+        - `level="keys"` moves single keys of a stage with `grouping="table"` until no node carries more than 1 +
+          `theta` times the mean work; `how` has the fields of `elastic.control.KeyRequest`.
+        - `level="auto"` plans both with `theta`, and carries out the cheaper one that balances the nodes; its plan says
+          why in its `note`. `how` has options of both; `key_strategy` is the strategy of the keys.
+
+        Returns when the migration has begun; `queue` is as for `scale`. See `plan_keys` and `plan_levels` for dry runs.
+        """
+        if level not in LEVELS:
+            raise InvalidRequest(f"unknown level {level!r}. Use one of {', '.join(LEVELS)}.")
+        self._driver.views.check()
+        if level == "tasks":
+            return self.scale(queue=queue, **how)
+        if level == "keys":
+            return self._scaler.move_keys(_key_request(how), queue=queue)
+        return self._scaler.balance(*self._level_requests(how), queue=queue)
+
+    def plan_keys(self, **how: Any) -> "KeyPlan":
+        """Return what `rebalance(level="keys")` would do with the same arguments; changes nothing."""
+        return self._scaler.plan_keys(_key_request(how))
+
+    def plan_levels(self, **how: Any) -> LevelPlans:
+        """Return the plans that `rebalance(level="auto")` would choose from, and its choice; changes nothing."""
+        return self._scaler.plan_levels(*self._level_requests(how))
 
     def plan(self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any) -> Plan:
         """Return what `scale` would do with the same arguments; changes nothing."""
@@ -330,6 +389,12 @@ class Job:
             knowledge["value"] = self._read_value_table(value)
         return ScaleRequest(nodes, add, tuple(remove), **options, knowledge=knowledge)
 
+    def _level_requests(self, how: Mapping[str, Any]) -> tuple[ScaleRequest, KeyRequest]:
+        tasks, keys = make_requests(how)
+        if keys.stage is not None:
+            self.pipeline.stage_number(keys.stage)  # raises: a wrong name must not decide for the other level
+        return tasks, keys
+
     def _read_value_table(self, name: str) -> "ValueFunction":
         # Imported late: it brings a compiler with it, and few jobs plan with foresight.
         from mdp import ValueTable
@@ -354,3 +419,11 @@ class Job:
         except (KeyError, Refused, PeerUnavailable) as cause:
             raise StateUnavailable(unit.task, node) from cause
         return unseal(answer, secret)
+
+
+def _key_request(how: Mapping[str, Any]) -> KeyRequest:
+    unknown = sorted(set(how) - set(KeyRequest.option_names()))
+    if unknown:
+        names = ", ".join(KeyRequest.option_names())
+        raise InvalidRequest(f"{unknown[0]} is not an option of level 'keys'. Use {names}.")
+    return KeyRequest(**how)

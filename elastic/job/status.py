@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from elastic import threads
 from elastic.core.nodes import NodeView
-from elastic.core.statistics import HeavyKey
 from elastic.core.view import JobView
 
 _LEAST_OVERDUE_SECONDS = 30.0  # compiling an operator's loops in its first step takes most of that
@@ -70,7 +69,6 @@ class NodeStatus:
     pending_steps: int  # committed steps that it has not taken
     staged_bytes: int
     units: tuple[UnitStatus, ...]
-    heavy_keys: tuple[HeavyKey, ...] = ()  # where the settings ask for them
     step: StepStatus | None = None  # the step that it is taking
 
     @classmethod
@@ -91,7 +89,6 @@ class NodeStatus:
             heartbeat.pending_steps,
             heartbeat.staged_bytes,
             units,
-            heartbeat.heavy_keys,
             StepStatus.of(node, now),
         )
 

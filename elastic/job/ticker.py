@@ -1,11 +1,12 @@
-"""Time on an idle stream: while no rows come, the driver commits an empty batch when a processing-time timer is due."""
+"""An idle stream: while no rows come, the driver commits an empty batch when a timer or a rekeying is due."""
 
+from elastic.core.view import JobView
 from elastic.driver.driver import Driver
 from elastic.ingest.batch_ingest import BatchIngest
 
 
 class Ticker:
-    """Polled every heartbeat. A timer then fires at most about two heartbeats after it is due, with or without rows.
+    """Polled every heartbeat, so processing-time timers fire, and keys move, at most two heartbeats late without rows.
 
     Heartbeats say when the next timer of a node is due. A tick is a batch without rows and without a batch of the
     source, so Spark's batch numbers and those of the job differ from the first tick on.
@@ -14,11 +15,18 @@ class Ticker:
     def __init__(self, driver: Driver, ingest: BatchIngest) -> None:
         self._driver = driver
         self._ingest = ingest
+        self._waiting_since: int | None = None  # the newest batch when a rekeying was found to wait for another
 
     def poll(self) -> None:
         view = self._driver.view
         if not view.is_idle:
             return  # a batch is in flight, and advances the time
-        due_ms = view.next_timer_ms()
+        due_ms = 0 if self._must_move_keys(view) else view.next_timer_ms()
         if due_ms is not None:
             self._ingest.tick(due_ms)
+
+    def _must_move_keys(self, view: JobView) -> bool:
+        """Whether a rekeying has waited since the last poll, and no batch has come that could take it along."""
+        waited = view.rekeying_is_due and self._waiting_since == view.newest_batch
+        self._waiting_since = view.newest_batch if view.rekeying_is_due else None
+        return waited

@@ -1,19 +1,17 @@
-"""What a node tells about itself in heartbeats: how long it worked, its units, its heaviest keys."""
+"""What a node tells about itself in heartbeats: how long it worked, its units, its keys."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Self
 
 from elastic import threads
-from elastic.core.ids import UnitId
 from elastic.core.messages import Heartbeat
-from elastic.core.statistics import HeavyKey
 from elastic.core.unit_host import UnitHost
-from elastic.node.rows import Rows, StagedRows
+from elastic.node.key_statistics import NodeKeyStatistics
+from elastic.node.rows import StagedRows
 from elastic.node.running_step import StepMonitor
 from elastic.node.spec import NodeSpec
-from elastic.routing import HeavyHitters
+from elastic.operators.stage_runner import StageRunner
 
 
 class BusyClock:
@@ -42,40 +40,20 @@ class BusyClock:
         return max(0.0, now - self._began - waited)
 
 
-class HeavyKeyCounter:
-    """A sketch of the keys of the first stage, since the node started; made only where it is asked for."""
-
-    def __init__(self, size: int, key: tuple[str, ...]) -> None:
-        self._size = size
-        self._key = key
-        self._sketch = HeavyHitters(size)
-
-    @classmethod
-    def from_spec(cls, spec: NodeSpec) -> Self | None:
-        """Return a counter if the settings ask for one."""
-        size = spec.settings.heavy_hitters
-        return cls(size, spec.pipeline.stages[0].key) if size else None
-
-    def count(self, rows: Rows) -> None:
-        for number, tables in rows.items():
-            if UnitId.from_number(number).stage == 0:
-                for table in tables:
-                    self._sketch.update([table[name] for name in self._key])
-
-    def heaviest(self) -> tuple[HeavyKey, ...]:
-        """Return the keys as text, heaviest first."""
-        return tuple(
-            HeavyKey(", ".join(map(str, heavy.key)), heavy.estimate, heavy.lower_bound)
-            for heavy in self._sketch.top(self._size)
-        )
-
-
 class NodeStatistics:
     """Measured by the working thread between two steps, read by the thread that sends heartbeats."""
 
-    def __init__(self, spec: NodeSpec, host: UnitHost, staged: StagedRows, monitor: StepMonitor) -> None:
+    def __init__(
+        self,
+        spec: NodeSpec,
+        runners: Sequence[StageRunner],
+        host: UnitHost,
+        staged: StagedRows,
+        monitor: StepMonitor,
+    ) -> None:
         self.busy = BusyClock()
-        self.heavy_keys = HeavyKeyCounter.from_spec(spec)
+        self._keys = NodeKeyStatistics(spec.settings, spec.pipeline, runners)
+        host.observe_step = self._keys.observe_step
         self._host = host
         self._staged = staged
         self._monitor = monitor
@@ -84,6 +62,7 @@ class NodeStatistics:
     def measure(self) -> None:
         """Bring everything up to date that only the working thread may read."""
         self._host.measure_states()
+        self._keys.measure(self._host)
         self._measured = replace(
             self._measured,
             epoch=self._host.epoch,
@@ -93,7 +72,7 @@ class NodeStatistics:
             staged_bytes=self._staged.size,
             replayed_rows=self._host.replayed_rows,
             units=self._host.statistics(),
-            heavy_keys=() if self.heavy_keys is None else self.heavy_keys.heaviest(),
+            keys=self._keys.report,
         )
 
     def heartbeat(self, waiting_steps: int) -> Heartbeat:

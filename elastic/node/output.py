@@ -9,6 +9,7 @@ from elastic import threads
 from elastic.core.messages import StepApplied
 from elastic.core.unit_host import StepResult
 from elastic.node.context import NodeContext
+from elastic.operators.key_records import log_parts, without_kind
 from elastic.operators.stage_runner import StageRunner
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
@@ -34,7 +35,7 @@ class OutputStore:
 
     def store(self, result: StepResult, node: str, incarnation: str) -> StepApplied:
         """Write the output of a step and return the report to send; safe to repeat."""
-        emitted = self._store_emitted(result) if result.emitted else None
+        emitted = self._store_emitted(result) if result.emitted or result.parts else None
         results = None
         if self._keeps_results and (result.results or result.quarantined):
             tables = {self._runners[stage].name: pa.concat_tables(rows) for stage, rows in result.results.items()}
@@ -54,7 +55,7 @@ class OutputStore:
         )
 
     def _store_emitted(self, result: StepResult) -> LogRef:
-        slices: dict[int, pa.Table] = {}
+        slices: dict[int, pa.Table] = dict(log_parts(result.parts)) if result.parts else {}
         assert result.groupings is not None  # noqa: S101 - for the type checker; every step comes with some
         for stage, tables in result.emitted.items():
             slices.update(self._group(stage, tables, result.groupings))
@@ -64,7 +65,7 @@ class OutputStore:
     def _group(self, stage: int, tables: Sequence[pa.Table], groupings: Groupings) -> Mapping[int, pa.Table]:
         """Return the records by the number of the unit of that stage that they are for."""
         runner = self._runners[stage]
-        rows = runner.combine(pa.concat_tables(tables))
+        rows = without_kind(runner.combine(pa.concat_tables(tables)))
         hashes = hash_keys([rows[name] for name in runner.key])
         return split(rows, groupings.unit_numbers(hashes, stage)).slices()
 

@@ -107,7 +107,7 @@ class NodeProcess:
         log = InputLog(store, secret, spec.job, compression=settings.compression)
         self._staged = StagedRows(settings.staging_bytes)
         self._fetcher = RowFetcher(context, self._staged, log)
-        self._statistics = NodeStatistics(spec, self._host, self._staged, self._monitor)
+        self._statistics = NodeStatistics(spec, self._runners, self._host, self._staged, self._monitor)
         self._state_pool = threads.ThreadPool(_STATE_THREADS, "states")
         manager = StateManager(store, secret, spec.job, compression=settings.compression, executor=self._state_pool)
         self._loader = StateLoader(context, manager)
@@ -191,8 +191,6 @@ class NodeProcess:
 
     def _take(self, ready: ReadyStep, rows: Rows) -> None:
         self._cause = ready.cause
-        if self._statistics.heavy_keys is not None:
-            self._statistics.heavy_keys.count(rows)
         with self._monitor.watch_step(ready):
             result = self._host.take(ready, rows, self._monitor.watch_unit)
         with self._statistics.busy.pause():  # more nodes would not make the store faster

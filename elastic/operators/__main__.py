@@ -4,14 +4,16 @@ import time
 
 from elastic.operators import kernels
 from elastic.operators.columns import load_kernels
-from elastic.routing import table_lookup
+from elastic.routing import key_counter, table_lookup
 
 
 def main() -> None:
     started = time.perf_counter()
     load_kernels()
     table_lookup.load()
-    print(f"{kernels.NAME}: kernels of keyed columns and key tables ready in {time.perf_counter() - started:.1f} s")
+    key_counter.load()
+    seconds = time.perf_counter() - started
+    print(f"{kernels.NAME}: kernels of keyed columns, key tables and key counters ready in {seconds:.1f} s")
 
 
 if __name__ == "__main__":

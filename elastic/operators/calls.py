@@ -1,10 +1,11 @@
 """How operators are called, by batch or key by key, and what happens when they raise."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -30,6 +31,14 @@ class UnitState(State):
         self.timers = timers or Timers()
 
 
+class KeyTimes(NamedTuple):
+    """When an operator was called for each key: key i has rows `offsets[i]` to `offsets[i + 1]`, and time likewise."""
+
+    rows: pa.Table
+    offsets: Sequence[int]
+    nanoseconds: Sequence[int]
+
+
 @dataclass
 class UnitStep:
     """A step of one unit in progress: the state that changes, and what the operator has emitted so far."""
@@ -38,6 +47,7 @@ class UnitStep:
     moment: Moment
     outputs: OutputBuffer
     quarantine: Quarantine = field(default_factory=Quarantine)
+    key_times: KeyTimes | None = None  # if the operator was called key by key
 
 
 class OperatorCaller(Protocol):
@@ -146,9 +156,12 @@ class KeyedCaller:
         keys, ordered, offsets = group_rows(rows, self._key)
         input_rows = to_input_format(ordered, self._operator.input_format)
         context = Context(step.moment)
+        times = [time.perf_counter_ns()]
         for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
             handle = partial(self._operator.handle_key, key, slice_rows(input_rows, begin, end))
             self._call(step, context, key, handle, partial(_dicts, ordered, begin, end))
+            times.append(time.perf_counter_ns())
+        step.key_times = KeyTimes(ordered, offsets, times)
 
     def timers(self, step: UnitStep, due: list[Timer]) -> None:
         context = Context(step.moment, for_timers=True)

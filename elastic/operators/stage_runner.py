@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 import pyarrow as pa
 
 from elastic.errors import InvalidJob
-from elastic.operators import divide
-from elastic.operators.calls import BatchCaller, KeyedCaller, OperatorCaller, UnitState, UnitStep
+from elastic.operators import divide, key_records
+from elastic.operators.calls import BatchCaller, KeyedCaller, KeyTimes, OperatorCaller, UnitState, UnitStep
 from elastic.operators.combiner import Combiner
 from elastic.operators.context import Moment
 from elastic.operators.guarded import GuardedCaller, Trial
@@ -29,7 +29,8 @@ _TIMER_BYTES = 32
 class StepOutput:
     """The rows that a step emitted, None for a destination without rows. `rows` is the number of input rows.
 
-    `quarantined` has the columns row (JSON) and error (a traceback).
+    `quarantined` has the columns row (JSON) and error (a traceback). `key_times` is there if the operator was
+    called key by key. `parts` has the states of keys that leave the unit (see `key_records`).
     """
 
     sink: pa.Table | None
@@ -37,6 +38,8 @@ class StepOutput:
     self_: pa.Table | None
     quarantined: pa.Table | None
     rows: int
+    parts: pa.Table | None = None
+    key_times: KeyTimes | None = None
 
 
 class StageRunner:
@@ -97,8 +100,14 @@ class StageRunner:
     def step(self, state: UnitState, slices: Sequence[pa.Table], moment: Moment) -> StepOutput:
         """Process the rows in order, then, in round 0, the due timers; changes the state in place.
 
-        Raises `OperatorFailed` or `InvalidOutput`, unless on_error is "skip".
+        Slices of a later round may be orders to part with keys, or parts to join. Raises `OperatorFailed` or
+        `InvalidOutput`, unless on_error is "skip", and `DivisionFailed`.
         """
+        if moment.round and key_records.are_orders(slices):
+            return StepOutput(None, None, None, None, 0, parts=key_records.part_keys(self, state, slices))
+        if moment.round and key_records.are_parts(slices):
+            key_records.join_parts(self, state, slices)
+            return StepOutput(None, None, None, None, 0)
         step = UnitStep(state, moment, OutputBuffer(self.name, self._schemas))
         rows = sum(table.num_rows for table in slices)
         if rows:
@@ -106,7 +115,8 @@ class StageRunner:
         if self.is_due(state, moment):
             self._caller.timers(step, state.timers.take_due(moment.clocks))
         tables = {to: step.outputs.table(to) for to in (SINK, NEXT, SELF)}
-        return StepOutput(tables[SINK], tables[NEXT], tables[SELF], step.quarantine.table(), rows)
+        emitted = tables[SINK], tables[NEXT], tables[SELF]
+        return StepOutput(*emitted, step.quarantine.table(), rows, key_times=step.key_times)
 
     def is_due(self, state: UnitState, moment: Moment) -> bool:
         """Return whether a timer is due, so that a step is needed even without rows."""

@@ -5,20 +5,21 @@
 
 from elastic.routing.groupings import GROUPINGS, HASH, Grouping, Groupings, HashGrouping, TableGrouping
 from elastic.routing.hashing import check_key, hash_key, hash_keys, spark_hash_expression, to_tasks
-from elastic.routing.heavy_hitters import HeavyHitters, HeavyKey
 from elastic.routing.key_table import KeyTable
+from elastic.routing.key_targets import HOME, KeyOrders, KeyTargets
 from elastic.routing.routing import Routing
 from elastic.routing.split import SplitRows, split
 
 __all__ = [
     "GROUPINGS",
     "HASH",
+    "HOME",
     "Grouping",
     "Groupings",
     "HashGrouping",
-    "HeavyHitters",
-    "HeavyKey",
+    "KeyOrders",
     "KeyTable",
+    "KeyTargets",
     "Routing",
     "SplitRows",
     "TableGrouping",

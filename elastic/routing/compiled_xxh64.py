@@ -1,4 +1,4 @@
-"""XXH64 of texts of any length, compiled by numba; a text of a few letters takes some 10 ns.
+"""XXH64 compiled by numba: a text of a few letters takes some 10 ns, a number 2 ns.
 
 Imported only if numba is installed; else `xxh64` uses the `xxhash` package, which gives the same hashes.
 """
@@ -35,6 +35,15 @@ def _merge(hashed: np.uint64, lane: np.uint64) -> np.uint64:
 
 
 @compiled
+def _mix(hashed: np.uint64) -> np.uint64:
+    hashed ^= hashed >> np.uint64(33)
+    hashed *= PRIME_2
+    hashed ^= hashed >> np.uint64(29)
+    hashed *= PRIME_3
+    return hashed ^ (hashed >> np.uint64(32))
+
+
+@compiled
 def _hash(data: npt.NDArray[np.uint8], begin: int, end: int, seed: np.uint64) -> np.uint64:
     at = begin
     if end - begin >= 32:
@@ -60,11 +69,15 @@ def _hash(data: npt.NDArray[np.uint8], begin: int, end: int, seed: np.uint64) ->
     while at < end:
         hashed = _rotate(hashed ^ (np.uint64(data[at]) * PRIME_5), 11) * PRIME_1
         at += 1
-    hashed ^= hashed >> np.uint64(33)
-    hashed *= PRIME_2
-    hashed ^= hashed >> np.uint64(29)
-    hashed *= PRIME_3
-    return hashed ^ (hashed >> np.uint64(32))
+    return _mix(hashed)
+
+
+@compiled
+def hash_longs(words: npt.NDArray[np.uint64], seeds: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint64]) -> None:
+    """Hash every word of 8 bytes with its seed."""
+    for i in range(len(seeds)):
+        hashed = (seeds[i] + PRIME_5 + np.uint64(8)) ^ _round(np.uint64(0), words[i])
+        hashes[i] = _mix(_rotate(hashed, 27) * PRIME_1 + PRIME_4)
 
 
 @compiled

@@ -46,6 +46,17 @@ class KeyTable:
         hashes = sorted(entries)
         return cls(np.array(hashes, np.int64), np.array([entries[key] for key in hashes], np.int32))
 
+    def update(self, hashes: Hashes, tasks: npt.NDArray[np.int64]) -> Self:
+        """Return the table in which these keys are guests of these tasks; a negative task removes the entry of a key.
+
+        The hashes must be distinct. O((E + U) log (E + U)) for E entries and U updates.
+        """
+        kept = ~np.isin(self.hashes, hashes)
+        entered = tasks >= 0
+        merged = np.concatenate([self.hashes[kept], hashes[entered]])
+        order = np.argsort(merged)
+        return type(self)(merged[order], np.concatenate([self.tasks[kept], tasks[entered]])[order])
+
     def group_rows(self, hashes: Hashes, tasks: int, first_task: int, first_guest: int) -> UnitNumbers:
         """Return the number of each row's unit: `first_guest` + task of its entry, or `first_task` + hash mod tasks."""
         return group_rows(self._index, hashes, tasks, first_task, first_guest)

@@ -25,7 +25,7 @@ def _migrations(disturbances: Disturbances) -> Table:
     table = _table("migrations", "at s", "nodes", "mode", "transfer", "tasks", "state KB", "seconds", "outcome")
     for past, migration in disturbances.migrations:
         progress = migration.progress()
-        nodes = f"{len(migration.plan.current.nodes)} -> {len(migration.plan.target.nodes)}"
+        nodes = "{} -> {}".format(*migration.nodes)
         moved = (f"{progress.tasks_done}", f"{progress.bytes_done / 1024:.0f}", f"{progress.seconds:.1f}")
         table.add_row(f"{past:.0f}", nodes, migration.mode, migration.transfer, *moved, progress.phase)
     return table

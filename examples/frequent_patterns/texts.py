@@ -75,7 +75,7 @@ class GeneratedTexts:
             on_topic = topics[chance.integers(_TOPICS)] if chance.random() < 0.5 else []
             texts.append([*on_topic, *own.tolist()])
         offsets = np.cumsum([0, *map(len, texts)])
-        mentioned = _vocabulary().take(pa.array(np.concatenate(texts).astype(np.int64)))
+        mentioned = make_vocabulary(_WORDS).take(pa.array(np.concatenate(texts).astype(np.int64)))
         return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), mentioned), " ")
 
     def _topics(self, period: int) -> list[list[int]]:
@@ -89,10 +89,12 @@ def _zipf() -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum())
 
 
-def _vocabulary() -> pa.Array:
-    """Return the words, of three syllables each."""
+def make_vocabulary(words: int) -> pa.Array:
+    """Return different words of as many syllables as it takes, three at least."""
     places = len(_SYLLABLES)
+    syllables = 3
+    while places**syllables < words:
+        syllables += 1
     return pa.array(
-        _SYLLABLES[number % places] + _SYLLABLES[number // places % places] + _SYLLABLES[number // places**2]
-        for number in range(_WORDS)
+        "".join(_SYLLABLES[number // places**place % places] for place in range(syllables)) for number in range(words)
     )

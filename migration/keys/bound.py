@@ -42,7 +42,7 @@ def lower_bound(problem: KeyProblem) -> float:
     mu(d) of work on node d of
 
         sum over k of min over d of (S(k) [d != current(k)] + lambda [d != home(k)] + mu(d) c(k))
-            - lambda * most_entries - cap * (sum over d of mu(d)).
+            - lambda * most_entries - sum over d of (cap - pinned(d)) mu(d).
 
     Some twenty times as much work as `quick_bound` where the table's limit matters.
     """
@@ -51,7 +51,7 @@ def lower_bound(problem: KeyProblem) -> float:
 
 
 class Core(NamedTuple):
-    """The keys that may move while entries have a price: their rows and columns, and the work of others per node."""
+    """The keys that may move while entries have a price: their rows and columns, and all other work per node."""
 
     rows: Rows | slice
     home: Nodes
@@ -108,7 +108,8 @@ def search_prices(problem: KeyProblem, core: Core) -> Prices:
     def prove() -> Prices:
         # What bounds the plans of the core is no bound for plans of all keys; these prices have a bound for them, too.
         everything = (loads.home, loads.current, loads.work, loads.size)
-        bound, _ = value_prices(*everything, problem.limit, problem.most_entries, best.entry, best.nodes)
+        value, _ = value_prices(*everything, problem.limit, problem.most_entries, best.entry, best.nodes)
+        bound = value + float((problem.pinned_loads * best.nodes).sum())
         return best._replace(bound=max(bound, 0.0))
 
     largest = loads.total_size

@@ -93,7 +93,8 @@ class KeyPlan:
     `entries` is the whole routing table after the plan. `cost` is the state that moves and `lower_bound` what every
     plan under this cap has to move. `theta` is what the caller asked for, `cap` the most work a node may carry
     (above what theta allows if `relaxed`, with the `reason`), and `loads_before` and `loads_after` the work of `nodes`
-    in their order. `note` is for the caller.
+    in their order. `pinned` is the part of these loads that no plan moves, empty if there is none. `note` is for the
+    caller.
     """
 
     strategy: str
@@ -112,6 +113,7 @@ class KeyPlan:
     relaxed: bool = False
     reason: str = ""
     note: str = ""
+    pinned: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, problem: KeyProblem, destination: Nodes, **decision: Any) -> Self:
@@ -130,6 +132,7 @@ class KeyPlan:
             cap=problem.cap,
             loads_before=tuple(problem.node_loads.tolist()),
             loads_after=tuple(problem.loads_of(destination).tolist()),
+            pinned=problem.pinned if any(problem.pinned) else (),
             **decision,
         )
 
@@ -189,6 +192,7 @@ class KeyPlan:
             "most_entries": self.most_entries,
             "loads_before": list(self.loads_before),
             "loads_after": list(self.loads_after),
+            "pinned": list(self.pinned),
             "heaviest": self.heaviest._asdict(),
             "balanced": self.balanced,
             "relaxed": self.relaxed,
@@ -227,6 +231,7 @@ class KeyPlan:
                 relaxed=bool(document["relaxed"]),
                 reason=str(document["reason"]),
                 note=str(document["note"]),
+                pinned=tuple(float(work) for work in document.get("pinned", ())),  # older documents lack it
             )
         except (KeyError, TypeError, ValueError, OverflowError) as cause:
             if isinstance(cause, InvalidInput):
@@ -261,8 +266,16 @@ class KeyPlan:
             raise InvalidPlan("one of its moves stays where it is. Plan again instead of editing plans.")
         if not math.isclose(self.cost, math.fsum(moves.sizes.tolist()), rel_tol=RELATIVE_EPSILON):
             raise InvalidPlan(f"its cost {self.cost:g} is not the size of its moves. Plan again.")
+        self._refuse_wrong_loads(count)
+
+    def _refuse_wrong_loads(self, count: int) -> None:
         if not len(self.loads_before) == len(self.loads_after) == count or not count:
             raise InvalidPlan(f"it has {len(self.loads_after)} loads for {count} nodes. Plan again.")
+        if self.pinned and len(self.pinned) != count:
+            raise InvalidPlan(f"it has {len(self.pinned)} amounts of pinned work for {count} nodes. Plan again.")
+        for node, pinned, *loads in zip(self.nodes, self.pinned, self.loads_before, self.loads_after, strict=False):
+            if not 0 <= pinned <= min(loads):
+                raise InvalidPlan(f"the pinned work {pinned:g} of {node!r} is not a part of its load. Plan again.")
 
 
 def _overload(loads: tuple[float, ...]) -> float:

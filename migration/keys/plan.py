@@ -1,6 +1,6 @@
 """`plan_keys`: move single keys between nodes until none exceeds the cap, with the strategy of the caller's choice."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from migration.errors import KeysInfeasible, TooManyEntries
 from migration.keys.bound import quick_bound
 from migration.keys.key_plan import KeyPlan
-from migration.keys.loads import KeyLoads
+from migration.keys.loads import Floats, KeyLoads
 from migration.keys.problem import DEFAULT_MOST_ENTRIES, DEFAULT_THETA, KeyProblem, KeyProposal, NotPlaced
 from migration.keys.strategies import KEY_STRATEGIES
 from migration.registry import find_variant
@@ -26,6 +26,7 @@ def plan_keys(
     strategy: str = "knap",
     most_entries: int = DEFAULT_MOST_ENTRIES,
     relax: bool = False,
+    pinned: Sequence[float] | Floats | None = None,
     **options: Any,
 ) -> KeyPlan:
     """Find a node for every key such that no node carries more than `(1 + theta) * W / N`.
@@ -33,11 +34,12 @@ def plan_keys(
     `nodes` is a count (names are then node-1, node-2, ...) or the names that the indices in `loads` stand for. The
     routing table that results has at most `most_entries` entries. If the strategy cannot satisfy theta or
     `most_entries`, the call raises `KeysInfeasible` or `TooManyEntries` with the number that works; with `relax` it
-    uses that number and states it in the plan. `options` go to the strategy: `beta` for "min-mig", "mixed" and
-    "mixed-bf".
+    uses that number and states it in the plan. `pinned` is work that stays on each node whatever the plan, for example
+    of keys that are not measured one by one; it counts in W and in the load of its node. `options` go to the strategy:
+    `beta` for "min-mig", "mixed" and "mixed-bf".
     """
     chosen = find_variant("key strategy", KEY_STRATEGIES, strategy, options)
-    problem = KeyProblem.of(loads, nodes, theta, most_entries)
+    problem = KeyProblem.of(loads, nodes, theta, most_entries, pinned)
 
     def propose(problem: KeyProblem) -> KeyProposal:
         return chosen(problem, **options)
@@ -127,14 +129,19 @@ def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:
     row = int(np.argmax(problem.loads.work))
-    heaviest = float(problem.loads.work[row])
+    heaviest, least_pinned = float(problem.loads.work[row]), min(problem.pinned)
+    pinned_work = max(problem.pinned)
+    node = problem.nodes[problem.pinned.index(pinned_work)]
     return KeysInfeasible(
         strategy=strategy,
         keys=problem.loads.keys,
         nodes=problem.node_count,
         theta=problem.theta,
         cap=problem.cap,
-        heaviest_hash=int(problem.loads.hashes[row]) if heaviest > problem.limit else None,
+        heaviest_hash=int(problem.loads.hashes[row]) if least_pinned + heaviest > problem.limit else None,
         heaviest_work=heaviest,
         smallest_theta=smallest_theta,
+        pinned_node=node if pinned_work > problem.limit else None,
+        pinned_work=pinned_work,
+        least_pinned=least_pinned,
     )

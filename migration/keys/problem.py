@@ -1,7 +1,7 @@
 """A key-planning problem with checked arguments, and what a strategy answers."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from migration.errors import InvalidInput, UnknownNode
+from migration.errors import InvalidInput, InvalidWorkload, UnknownNode
 from migration.keys.kernels.columns import sum_loads
 from migration.keys.loads import Floats, KeyLoads, Nodes
 from migration.model.plan import RELATIVE_EPSILON
@@ -26,21 +26,38 @@ class NotPlaced(Exception):
         super().__init__(f"no node accepts key {row}")
 
 
+class PinnedAboveCap(NotPlaced):
+    """The pinned work of a node alone exceeds the cap, so no strategy succeeds; `row` is -1, as no key is the cause."""
+
+    def __init__(self) -> None:
+        super().__init__(-1)
+
+
 @dataclass(frozen=True)
 class KeyProblem:
     """Find a node for every key such that no node exceeds the cap and few keys are away from home.
 
-    `cap` is `(1 + theta) * W / N`, with W all work and N the number of `nodes`. Invariant: every home and current node
-    exists; theta >= 0; most_entries >= 1; node names are distinct.
+    `pinned` is the work on every node that no plan moves. `cap` is `(1 + theta) * W / N`, with W all work, of keys and
+    pinned, and N the number of `nodes`. Invariant: every home and current node exists; theta >= 0; most_entries >= 1;
+    node names are distinct; `pinned` has a finite amount >= 0 for every node.
     """
 
     loads: KeyLoads
     nodes: tuple[str, ...]
     theta: float
     most_entries: int
+    pinned: tuple[float, ...]
 
     @classmethod
-    def of(cls, loads: KeyLoads, nodes: int | Iterable[str], theta: float, most_entries: int) -> Self:
+    def of(
+        cls,
+        loads: KeyLoads,
+        nodes: int | Iterable[str],
+        theta: float,
+        most_entries: int,
+        pinned: Sequence[float] | Floats | None = None,
+    ) -> Self:
+        """Check the arguments; no work is pinned if `pinned` is None."""
         if not isinstance(loads, KeyLoads):
             raise InvalidInput(f"loads is {type(loads).__name__}. Give KeyLoads.")
         names = _check_nodes(nodes)
@@ -52,7 +69,8 @@ class KeyProblem:
                     names,
                     f"It is the {column} of key {row}; give indices from 0 to {len(names) - 1}.",
                 )
-        return cls(loads, names, check_theta(theta), check_count(most_entries, "most_entries"))
+        amounts = _check_pinned(pinned, names, loads)
+        return cls(loads, names, check_theta(theta), check_count(most_entries, "most_entries"), amounts)
 
     def with_theta(self, theta: float) -> Self:
         return replace(self, theta=theta)
@@ -66,7 +84,13 @@ class KeyProblem:
 
     @cached_property
     def total_work(self) -> float:
-        return self.loads.total_work
+        """All work, of keys and pinned."""
+        return self.loads.total_work + sum(self.pinned)
+
+    @property
+    def pinned_loads(self) -> Floats:
+        """The pinned work of every node, as a new array."""
+        return np.array(self.pinned)
 
     @property
     def mean(self) -> float:
@@ -88,12 +112,12 @@ class KeyProblem:
 
     @cached_property
     def node_loads(self) -> Floats:
-        """The work of every node now, added in the order of rows."""
+        """The work of every node now: its pinned work, and its keys added in the order of rows."""
         return self.loads_of(self.loads.current)
 
     def loads_of(self, destination: Nodes) -> Floats:
         """The work of every node if the key in row i is at `destination[i]`."""
-        return sum_loads(destination, self.loads.work, self.node_count)
+        return sum_loads(destination, self.loads.work, self.pinned_loads)
 
     @property
     def is_balanced(self) -> bool:
@@ -102,10 +126,19 @@ class KeyProblem:
 
     @property
     def least_theta(self) -> float:
-        """A bound for every strategy: below this theta the heaviest key alone exceeds the cap."""
+        """A bound for every strategy: below this theta the heaviest key or the pinned work of a node exceeds the cap.
+
+        The key counts with the least pinned work of a node, because it has to be somewhere.
+        """
         if not self.total_work:
             return 0.0
-        return max(float(self.loads.work.max()) / self.mean - 1, 0.0)
+        heaviest = min(self.pinned) + float(self.loads.work.max())
+        return max(heaviest / self.mean - 1, max(self.pinned) / self.mean - 1, 0.0)
+
+    def refuse_pinned_excess(self) -> None:
+        """Raise `PinnedAboveCap` if the pinned work of a node exceeds the cap: then no strategy can help."""
+        if max(self.pinned) > self.limit:
+            raise PinnedAboveCap
 
 
 class KeyProposal(NamedTuple):
@@ -121,7 +154,12 @@ class KeyProposal(NamedTuple):
 
 def is_amount(value: object) -> bool:
     """Whether a value is a finite number that is not negative."""
-    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) < math.inf
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return 0 <= float(value) < math.inf
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def check_theta(theta: float) -> float:
@@ -149,3 +187,26 @@ def _check_nodes(nodes: int | Iterable[str]) -> tuple[str, ...]:
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
         raise InvalidInput(f"nodes is {names!r}. Give at least one name, and every node its own.")
     return names
+
+
+def _check_pinned(
+    pinned: Sequence[float] | Floats | None, names: tuple[str, ...], loads: KeyLoads
+) -> tuple[float, ...]:
+    if pinned is None:
+        return (0.0,) * len(names)
+    amounts = pinned.tolist() if isinstance(pinned, np.ndarray) else pinned
+    if isinstance(amounts, str) or not isinstance(amounts, Sequence):
+        raise InvalidWorkload(f"pinned is {pinned!r}. Give a list with the pinned work of every node, or None.")
+    if len(amounts) != len(names):
+        raise InvalidWorkload(
+            f"pinned has {len(amounts)} values and there are {len(names)} nodes. Give one value for every node."
+        )
+    for name, amount in zip(names, amounts, strict=True):
+        if not is_amount(amount):
+            raise InvalidWorkload(
+                f"the pinned work of node {name!r} is {amount!r}. Give finite numbers that are not negative."
+            )
+    checked = tuple(float(amount) for amount in amounts)
+    if not math.isfinite(sum(checked) + loads.total_work):
+        raise InvalidWorkload("the sum of work and pinned work overflows. Use a larger unit.")
+    return checked

@@ -31,6 +31,9 @@ def _summary(plan: "KeyPlan") -> list[str]:
             f"{format_amount(heaviest.work)}, cap {format_amount(plan.cap)}{verdict}"
         ),
     ]
+    if plan.pinned:
+        pinned, work = sum(plan.pinned), sum(plan.loads_before)
+        lines.append(f"pinned: {format_amount(pinned)} of {format_amount(work)} work ({100 * pinned / work:.1f} %)")
     lines.extend(text for text in (plan.reason, plan.note) if text)
     return lines
 
@@ -43,11 +46,13 @@ def _table(plan: "KeyPlan") -> list[str]:
         np.bincount(plan.entries.targets, minlength=count),
     )
     width = max(len("node"), *(len(node) for node in plan.nodes))
-    rows = [_row("node", width, ("before, of cap", "after, of cap"), ("gives", "takes", "entries"))]
+    numbers = ("gives", "takes", "entries", "pinned") if plan.pinned else ("gives", "takes", "entries")
+    rows = [_row("node", width, ("before, of cap", "after, of cap"), numbers)]
     for index, node in enumerate(plan.nodes):
         bars = (bar(plan.loads_before[index], plan.cap), bar(plan.loads_after[index], plan.cap))
-        amounts = (format_amount(value) if value else "" for value in (gives[index], takes[index]))
-        rows.append(_row(node, width, bars, (*amounts, f"{entries[index]:,}" if entries[index] else "")))
+        given, taken = (format_amount(value) if value else "" for value in (gives[index], takes[index]))
+        pinned = format_amount(plan.pinned[index]) if plan.pinned and plan.pinned[index] else ""
+        rows.append(_row(node, width, bars, (given, taken, f"{entries[index]:,}" if entries[index] else "", pinned)))
     return shorten_rows(rows)
 
 

@@ -93,6 +93,7 @@ class Page:
     def compare(self) -> list[str]:
         """Compare plans; return the strategies on the page."""
         self.run("document.getElementById('plans').replaceChildren()")
+        self.run("arguments[0].scrollIntoView({block: 'center'})", self.element("compare"))  # not below a message
         self.element("compare").click()
         find = "return [...document.querySelectorAll('.candidate')].map((one) => one.dataset.strategy)"
         return list(self.until("plans", lambda: self.run(find)))

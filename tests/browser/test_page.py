@@ -12,6 +12,7 @@ from selenium.webdriver.common.by import By
 
 import elastic.api
 from elastic.api.server import Server
+from elastic.control import TaskMigration
 from tests.browser.page import Page
 from tests.elastic.api.paper_job import PaperJob
 
@@ -233,7 +234,7 @@ def test_a_rebalance_uses_the_selected_mode(page: Page, job: PaperJob) -> None:
     page.compare()
     page.carry_out("even", page.server.token)
     page.until("the end", lambda: page.text("phase") == "done")
-    assert job.migration is not None
+    assert isinstance(job.migration, TaskMigration)
     assert (job.migration.mode, job.migration.transfer, job.migration.plan.strategy) == ("live", "direct", "even")
     assert job.migration.plan.tau == 0.05
 

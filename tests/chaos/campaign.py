@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.report import table
 from scripts.s3_server import find_minio
 from tests.chaos import hazards
-from tests.chaos.falls import every_fall
+from tests.chaos.falls import KEY_STEPS, every_fall
 from tests.chaos.run import Outcome
 from tests.chaos.scenarios import (
     CLUSTER,
@@ -44,6 +44,8 @@ _MOMENTS = {"deaths": every_moment(first_batch=6)}
 _OUTAGE_SECONDS = 10.0
 _SCALES = {"scales": 50}
 _FALLS = {"scales": 120, "falls": every_fall(), "modes": "progressive,live"}
+_KEYS = {"scales": 50, "grouping": "table"}
+_KEY_FALLS = {"falls": every_fall(KEY_STEPS), "grouping": "table"}
 _LONG = 1_500.0  # seconds
 
 NODES = partial(kill_nodes, kills=20)
@@ -73,6 +75,12 @@ SCENARIOS = (
     Scenario("scaling", scale, "minio", {**_SCALES, **_CLUSTER}, _LONG),
     Scenario("scaling, kills", partial(scale_and_kill, kills=10), "file", _SCALES, _LONG),
     Scenario("scaling, outages", partial(scale_through_outages, seconds=_OUTAGE_SECONDS), "minio", _SCALES, _LONG),
+    Scenario("keys", scale, "file", _KEYS, _LONG),
+    Scenario("keys", scale, "minio", {**_KEYS, **_CLUSTER, **_STREAM}, _LONG),
+    Scenario("keys, kills", partial(scale_and_kill, kills=10), "file", {**_KEYS, **_CLUSTER}, _LONG),
+    Scenario("keys, kills", partial(scale_and_kill, kills=10), "minio", {**_KEYS, **_STREAM}, _LONG),
+    Scenario("keys, falls", fall_at_every_step, "file", {**_FALLS, **_KEY_FALLS}, _LONG),
+    Scenario("keys, falls", fall_at_every_step, "minio", {**_FALLS, **_KEY_FALLS, **_CLUSTER, **_STREAM}, _LONG),
     Scenario("scaling, falls", fall_at_every_step, "file", _FALLS, _LONG),
     Scenario("scaling, falls", fall_at_every_step, "minio", {**_FALLS, **_CLUSTER, **_STREAM}, _LONG),
 )

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import elastic
 from elastic.api import serve
 from elastic.core import coordinator
-from elastic.operators import Operator
+from elastic.operators import Operator, Stage
 from elastic.results import ParquetSink
 from storage.errors import AlreadyExists, ObjectMissing
 from storage.stores.file.store import FileStore
@@ -28,7 +28,7 @@ from storage.stores.protocol import Bytes
 from tests.chaos.clock import follow_clock
 from tests.chaos.counting import Counting
 from tests.chaos.deaths import HANGING, PIDS, STAGED, UNSTAGED, Deaths
-from tests.chaos.falls import MortalHandOvers
+from tests.chaos.falls import Falls, MortalHandOvers, MortalRekeyings
 from tests.chaos.oracle import PARTITIONS
 from tests.chaos.scaling import Scaling
 from tests.chaos.settings import COUNTING, OUTPUTS, STATE, DriverSettings
@@ -72,7 +72,7 @@ def start(spark: SparkSession, settings: DriverSettings) -> elastic.SparkJob:
     return elastic.run(
         source(spark, settings, deaths),
         key="key",
-        operator=operator,
+        operator=Stage(operator, "key", grouping=settings.grouping),
         name=settings.name,
         store=settings.store,
         tasks=settings.tasks,
@@ -128,12 +128,14 @@ class Finish:
 
 def plan_falls(settings: DriverSettings) -> None:
     """Let jobs that start later decide their migrations with the planned deaths."""
-    MortalHandOvers.folder, MortalHandOvers.planned = settings.folder, settings.planned_falls
-    setattr(coordinator, "HandOvers", MortalHandOvers)  # noqa: B010 - a name that the module does not export
+    Falls.folder, Falls.planned = settings.folder, settings.planned_falls
+    setattr(coordinator, "HandOvers", MortalHandOvers)  # noqa: B010 - names that the module does not export
+    setattr(coordinator, "Rekeyings", MortalRekeyings)  # noqa: B010
 
 
 def expose_to_falls(job: elastic.SparkJob) -> None:
-    MortalHandOvers.pids = staticmethod(lambda: {node.name: node.pid for node in job._driver.view.nodes if node.pid})
+    Falls.pids = staticmethod(lambda: {node.name: node.pid for node in job._driver.view.nodes if node.pid})
+    Falls.owners = staticmethod(lambda: job.assignment().owners)
 
 
 def forget_conditions() -> None:
@@ -214,8 +216,8 @@ def main() -> None:
     restarts = 0 if reader is None else reader.restarts
     report(
         event="finished",
-        last_batch=status.last_batch,
-        saved_batch=status.saved_batch,
+        last_batch=job._driver.view.source.batch,
+        unsaved_batches=status.last_batch - status.saved_batch,
         reader_restarts=restarts,
         stop_seconds=stop_seconds,
         wrong=scaling.wrong,

@@ -124,7 +124,13 @@ def wrong_outputs(stream: Stream, last_batch: int, outputs: pa.Table) -> list[st
     ]
     if wrong:
         problems.append(f"the outputs of {len(wrong)} batches are not what they must be: {wrong[:SHOWN]}")
-    return problems + wrong_tasks(outputs)
+    return problems
+
+
+def count_batches(outputs: pa.Table) -> pa.Table:
+    """Number the batches of outputs as the source does: the engine counts ticks, which have no rows, too."""
+    _, numbers = np.unique(outputs["_batch"].to_numpy(), return_inverse=True)
+    return outputs.set_column(outputs.schema.get_field_index("_batch"), "_batch", pa.array(numbers))
 
 
 def wrong_tasks(outputs: pa.Table) -> list[str]:

@@ -3,13 +3,17 @@
 import random
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import elastic
-from elastic.control import Migration
-from elastic.errors import ElasticError, MigrationFailed, NodeStartTimeout
-from migration import MigrationError
+from elastic.control import KeyMigration, Migration, TaskMigration
+from elastic.control.key_portions import KeyPortion
+from elastic.control.records import KeyRecords
+from elastic.errors import ElasticError, KeysNotMeasured, MigrationFailed, NodeStartTimeout
+from elastic.routing import KeyTargets, hash_key
+from migration import KeyLoads, MigrationError, plan_keys
 from tests.chaos.settings import DriverSettings
 
 _WAIT_SECONDS = 240.0  # for one migration, on a machine that has much else to do
@@ -54,9 +58,10 @@ class Scaling:
 
     def _scale_once(self, number: int) -> None:
         chance = random.Random(f"{self._settings.seed} {number}")  # noqa: S311 - for a repeatable choice
-        request = self._request(chance)
+        moves_keys = self._settings.grouping == "table" and chance.random() < 0.6
+        request = {"level": "keys", "theta": 0.0} if moves_keys else self._request(chance)
         try:
-            migration = self._job.scale(**request)
+            migration = self._move_keys(chance) if moves_keys else self._job.scale(**request)
             self._disturb(migration, chance)
             if not migration.wait(_WAIT_SECONDS):
                 story = "\n".join([*migration.story()[-20:], *(line[:400] for line in self._job.story()[-40:])])
@@ -69,6 +74,24 @@ class Scaling:
         except (ElasticError, MigrationError) as error:
             self.wrong.append(f"migration {number} {request}: {type(error).__name__}: {error}")
         Path(self._settings.folder, f"scaled {number}").touch()
+
+    def _move_keys(self, chance: random.Random) -> Migration:
+        """Move what a plan would, or any keys to any tasks, in several portions."""
+        if chance.random() < 0.3:
+            with suppress(KeysNotMeasured):
+                return self._job.rebalance(level="keys", theta=0.0)
+        tasks, keys = self._settings.tasks, self._settings.keys
+        chosen = chance.sample(range(keys), chance.choice([1, 20, keys // 4]))
+        targets = {hash_key(key): chance.choice([None, *range(tasks)]) for key in chosen}
+        portions = [
+            KeyPortion(KeyTargets.from_mapping(0, dict(list(targets.items())[start::3])), 0.0) for start in range(3)
+        ]
+        scaler = self._job._scaler
+        with scaler._take_turn(queue=False):
+            nothing = plan_keys(KeyLoads([1], [0], [0], [1.0]), self._job.assignment().nodes, relax=True)
+            migration = KeyMigration(nothing, portions, scaler._cluster)
+            scaler._start(migration, KeyRecords(migration, 0), scaler._migrate_keys)
+        return migration
 
     def _request(self, chance: random.Random) -> dict[str, Any]:
         nodes = sorted(set(self._job.assignment().owners))
@@ -103,7 +126,8 @@ class Scaling:
         """A plan executed is the plan promised, and everybody agrees on who has what."""
         progress = migration.progress()
         self._count(progress.phase)
-        if progress.phase == "done" and progress.tasks_done != len(migration.plan.moves):
+        is_done = progress.phase == "done" and isinstance(migration, TaskMigration)
+        if is_done and progress.tasks_done != len(migration.plan.moves):
             self.wrong.append(f"migration {number} moved {progress.tasks_done} of {len(migration.plan.moves)} tasks")
         deadline = time.monotonic() + _SETTLE_SECONDS
         while (found := self._disagreement()) and time.monotonic() < deadline and not self._stopping.is_set():

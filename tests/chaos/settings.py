@@ -33,6 +33,7 @@ class DriverSettings:
     tasks: int = 24
     rows: int = 5_000  # in a batch
     keys: int = 2_000
+    grouping: str = "hash"  # or "table": then half of the migrations move keys
     seed: int = 1
     batches: int = 5  # to take after the request to finish
     batch_ms: int = 100  # between the starts of two batches, at least
@@ -69,7 +70,9 @@ class DriverSettings:
             wrong = windowed_oracle.wrong_state(stream, last_batch, state)
             return wrong + windowed_oracle.wrong_outputs(stream, last_batch, outputs)
         wrong = oracle.wrong_state(self.stream, last_batch, state)
-        return wrong + oracle.wrong_outputs(self.stream, last_batch, outputs)
+        if self.grouping == "table":
+            return wrong + oracle.wrong_outputs(self.stream, last_batch, oracle.count_batches(outputs))
+        return wrong + oracle.wrong_outputs(self.stream, last_batch, outputs) + oracle.wrong_tasks(outputs)
 
     @property
     def outputs_url(self) -> str:

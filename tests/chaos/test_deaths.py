@@ -1,5 +1,6 @@
 """The weapons are tried out: a planned death happens once, and only descendants are found."""
 
+import json
 import os
 import signal
 import subprocess
@@ -16,17 +17,31 @@ from tests.chaos.small_disk import can_mount, fill, make_room, small_disk
 PLAN = ((APPLYING, 3), (REPLAYING, 3))
 
 
-def fate(folder: Path, *moments: str, task: int) -> int:
-    """How a process ends that reaches these moments of batch 3."""
-    program = f"from tests.chaos.deaths import Deaths\ndeaths = Deaths({str(folder)!r}, {PLAN!r})\n"
-    program += "".join(f"deaths.at({moment!r}, 3, {task})\n" for moment in moments)
-    return subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode  # noqa: S603
+_FATES = """
+import json, os, sys
+from tests.chaos.deaths import Deaths
+
+folder, plan, stories = json.loads(sys.argv[1])
+for moments, task in stories:
+    if not (child := os.fork()):
+        for moment in moments:
+            Deaths(folder, tuple(map(tuple, plan))).at(moment, 3, task)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def find_fates(folder: Path, *stories: tuple[tuple[str, ...], int]) -> list[int]:
+    """How processes end, one after the other, that reach these moments of batch 3 in this task."""
+    command = [sys.executable, "-c", _FATES, json.dumps([str(folder), PLAN, stories])]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603
+    return [int(code) for code in done.stdout.split()]
 
 
 def test_a_planned_death_happens_once_and_a_replay_dies_in_the_same_task(tmp_path: Path) -> None:
     both = (APPLYING, REPLAYING)
-    assert fate(tmp_path, COMMITTED, task=7) == 0
-    assert [fate(tmp_path, *both, task=task) for task in (7, 8, 7, 7)] == [-signal.SIGKILL, 0, -signal.SIGKILL, 0]
+    stories = (((COMMITTED,), 7), *((both, task) for task in (7, 8, 7, 7)))
+    assert find_fates(tmp_path, *stories) == [0, -signal.SIGKILL, 0, -signal.SIGKILL, 0]
     assert Deaths(str(tmp_path), PLAN).happened() == [*both]
 
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chaos.oracle import _FACTOR, Stream, content_hash, extend_content, mixed, wrong_outputs, wrong_state
+from tests.chaos.oracle import (
+    _FACTOR,
+    Stream,
+    content_hash,
+    extend_content,
+    mixed,
+    wrong_outputs,
+    wrong_state,
+    wrong_tasks,
+)
 
 STREAM = Stream(rows=40, keys=17, seed=5)
 LAST = 3
@@ -86,7 +95,7 @@ def test_a_lost_and_a_doubled_result_are_noticed(row: int) -> None:
 @given(row=st.integers(0, OUTPUTS.num_rows - 1), name=st.sampled_from(OUTPUTS.column_names), by=st.integers(1, 9))
 def test_a_wrong_value_in_a_result_is_noticed(row: int, name: str, by: int) -> None:
     changed = with_value(OUTPUTS, name, row, OUTPUTS[name][row].as_py() ^ by)
-    assert wrong_outputs(STREAM, LAST, changed)
+    assert wrong_outputs(STREAM, LAST, changed) + wrong_tasks(changed)
 
 
 @given(row=st.integers(0, STATE.num_rows - 1), name=st.sampled_from(STATE.column_names), by=st.integers(1, 9))

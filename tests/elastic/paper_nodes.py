@@ -6,14 +6,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from elastic.control import NodeStep
+from elastic.control.key_loads import StageKeyLoads
 from elastic.core import commands, events
 from elastic.core.commands import Command
 from elastic.core.coordinator import Coordinator
 from elastic.core.hand_over import MigrationView
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import InstallUnits, NodeJoined, ReleaseUnits, UnitsInstalled, UnitsReleased
-from elastic.errors import NodeStartTimeout, TooFewSlots
-from elastic.routing import Routing
+from elastic.core.rekeying import RekeyingView
+from elastic.errors import KeysCannotMove, NodeStartTimeout, TooFewSlots
+from elastic.routing import Groupings, Routing
 from migration import Assignment, Ownership
 from storage.state import Manifest, StateRef
 
@@ -91,8 +93,15 @@ class PaperNodes:
         self.post(events.StartOwnersRequested())
         self._join()
 
-    def begin(self, request: events.MigrationRequested) -> None:
-        self.transfers.append("direct" if request.direct else "store")
+    def groupings(self) -> Groupings:
+        return self.coordinator.placement.committed.groupings
+
+    def measure_keys(self, stage: str | None) -> StageKeyLoads:
+        raise KeysCannotMove(stage or "0")
+
+    def begin(self, request: events.MigrationRequested | events.RekeyRequested) -> None:
+        if isinstance(request, events.MigrationRequested):
+            self.transfers.append("direct" if request.direct else "store")
         self.post(request)
 
     def pause(self, migration: str) -> None:
@@ -105,11 +114,16 @@ class PaperNodes:
         self.post(events.CancelRequested(migration))
 
     def note(self, migration: str, line: str) -> None:
-        self.post(events.MigrationNoted(migration, line))
+        self.post(events.ChangeNoted(migration, line))
 
     def migration(self, migration: str) -> MigrationView | None:
         with self._turn:
             found = self.coordinator.hand_overs.view()
+        return found if found is not None and found.id == migration else None
+
+    def rekeying(self, migration: str) -> RekeyingView | None:
+        with self._turn:
+            found = self.coordinator.rekeyings.view(())
         return found if found is not None and found.id == migration else None
 
     def has_settled(self, migration: str) -> bool:

@@ -8,6 +8,9 @@ from elastic import errors
 from tests.error_trees import check_drawn, check_travels, leaves_and_branches
 
 EXAMPLES: list[errors.ElasticError] = [
+    errors.KeysCannotMove("counts"),
+    errors.KeysCannotMove(None),
+    errors.KeysCannotMove(None, ["words", "letters"]),
     errors.ElasticError("anything. Do something."),
     errors.InvalidJob("no key. Name one."),
     errors.UnknownColumn("wrod", ["word", "count"]),
@@ -26,7 +29,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.UnknownSetting("hartbeat_seconds", ["heartbeat_seconds", "host"]),
     errors.MissingSecret("/a/file", "permission denied"),
     errors.ExposedSecret("--set", "secret", "Set ELASTIC_SECRET."),
-    errors.MissingPackage("tracking heavy keys", "datasketches", "sketches"),
+    errors.MissingPackage("talking to a job", "httpx2", "api"),
     errors.JobNameInUse("words"),
     errors.IncompatibleRestart("words", "tasks", 64, 32),
     errors.CheckpointMismatch("words", 0, 17),
@@ -47,11 +50,13 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidRequest("nodes=0 cannot be. Give a number above zero."),
     errors.InvalidAutoscaling("floor", 0, "it must be a whole number of nodes, 1 or more"),
     errors.UnknownPolicy("utilization", ["utilisation"]),
+    errors.KeysNotCounted(["words"]),
     errors.AutoscalerRunning("words"),
     errors.MigrationInProgress(),
     errors.MigrationFailed("no node came up."),
     errors.JobStopped("words"),
     errors.StateUnavailable(5, "node-3"),
+    errors.KeysNotMeasured(0),
     errors.UnknownEvent("an event"),
     errors.IllegalTransition("planned", "state installed"),
 ]

@@ -24,15 +24,15 @@ def test_a_migration_is_one_line_and_is_logged_when_it_begins_and_ends(caplog: p
     with caplog.at_level(logging.INFO, "elastic"):
         migration = job.scale(6, relax=True)
         assert migration.wait(10)
-        assert repr(migration).startswith("Migration(4 -> 6 nodes, ")
+        assert repr(migration).startswith("TaskMigration(4 -> 6 nodes, ")
         for _ in range(100):
             if len(caplog.records) == 2:
                 break
             migration.wait_for_resume(0.05)
     begins, ended = [record.getMessage() for record in caplog.records]
-    assert begins.startswith("migration begins: Migration(4 -> 6 nodes, planned, 0 of ")
+    assert begins.startswith("migration begins: TaskMigration(4 -> 6 nodes, planned, 0 of ")
     assert "ssm, progressive) reason=" in begins
-    assert ended.startswith("migration ended: Migration(4 -> 6 nodes, done, ")
+    assert ended.startswith("migration ended: TaskMigration(4 -> 6 nodes, done, ")
 
 
 def test_an_autoscaler_is_one_line() -> None:

@@ -30,7 +30,7 @@ def test_a_keyword_comes_before_spark_and_spark_before_the_environment() -> None
 def test_every_setting_can_be_set_in_every_place() -> None:
     for one in fields(Settings):
         default = getattr(Settings(), one.name)
-        other = {"fail": "skip", "auto": "zstd", None: "any text"}.get(default, 7)
+        other = {"fail": "skip", "auto": "zstd", "table": "all", None: "any text"}.get(default, 7)
         text = {"null_keys": "drop"}.get(one.name, str(other))
         by_spark = resolve({}, {f"spark.elastic.{one.name}": text})
         by_environment = Settings.resolve({}, NOWHERE.get, {f"ELASTIC_{one.name.upper()}": text})
@@ -50,7 +50,7 @@ def test_every_setting_can_be_set_in_every_place() -> None:
         ("heartbeat_seconds", True, "expected a number"),
         ("max_pending_batches", 1.5, "expected an integer"),
         ("max_pending_batches", None, "expected an integer"),
-        ("heavy_hitters", -1, "positive"),
+        ("key_statistics_head", -1, "positive"),
         ("on_error", "ignore", "expected one of 'fail', 'skip'"),
         ("null_keys", None, "expected one of"),
         ("compression", "gzip", "expected one of"),
@@ -68,10 +68,6 @@ def test_an_invalid_value_is_refused(name: str, value: object, why: str) -> None
 def test_a_text_that_is_not_a_number_is_refused(text: str) -> None:
     with pytest.raises(InvalidSetting, match="expected an integer"):
         resolve(ELASTIC_MAX_PENDING_BATCHES=text)
-
-
-def test_zero_disables_the_tracking_of_heavy_keys() -> None:
-    assert resolve({"heavy_hitters": 0}).heavy_hitters == 0
 
 
 def test_an_empty_variable_means_not_set() -> None:

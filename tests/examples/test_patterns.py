@@ -97,7 +97,7 @@ def test_many_texts_on_changing_topics_are_mined_exactly_while_nodes_join_and_cr
     chance = random.Random(seed)  # noqa: S311 - for a repeatable batches_of_texts
     mining, texts = Mining(threshold=4, length=3, window="4 batches"), GeneratedTexts(seed)
     run, audit = Run(mining, tasks=16), Audit(texts, 60, mining)
-    for batch in range(16):
+    for batch in range(10):
         numbers = np.arange(60) + batch * 60
         run.take(texts.take(numbers).to_pylist())
         assert audit.check(Change(batch, run.patterns, 0, 0)), audit.wrong

@@ -133,16 +133,16 @@ def test_timers_fire_by_event_time_when_the_watermark_passes(feed: Feed, tmp_pat
         assert job.state("b") == 2
 
 
-def test_the_heaviest_keys_are_counted_if_the_setting_asks_for_them(feed: Feed, tmp_path: Path) -> None:
+def test_the_heaviest_keys_of_the_last_interval_are_known_by_name(feed: Feed, tmp_path: Path) -> None:
     # An operator that does not combine: rows that are combined on their way are one row at the node.
     operator = stateless(lambda rows: rows.select(["key"]), "key string")
-    asked = {"operator": operator, "heavy_hitters": 4, "heartbeat_seconds": 0.1}
+    asked = {"operator": operator, "key_statistics": "all", "key_interval_seconds": 2.0, "heartbeat_seconds": 0.1}
     with start(feed.frame(), tmp_path / "store", **asked) as job:
         feed.send_keys(*("heavy" for _ in range(50)), *(f"light-{number}" for number in range(30)))
         job.process_all_available()
         for _ in range(100):
-            heavy = [key for node in job.status().nodes for key in node.heavy_keys if key.key == "heavy"]
+            heavy = [key for key in job.keys(top=100) if key.name == "heavy"]
             if heavy:
                 break
             job.await_termination(0.1)
-    assert [key.lower_bound for key in heavy] == [50]
+    assert [key.rows for key in heavy] == [50]

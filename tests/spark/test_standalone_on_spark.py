@@ -16,6 +16,7 @@ pytestmark = pytest.mark.spark
 
 HOME = Path(pyspark.__file__).parent
 DRIVER = """
+import os
 import sys
 import elastic
 from elastic.operators import CountByKey
@@ -24,7 +25,8 @@ from pyspark.sql import SparkSession
 master, store, daemon = sys.argv[1:]
 builder = SparkSession.builder.master(master).config("spark.driver.host", "127.0.0.1")
 builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", "false")
-spark = builder.config("spark.python.daemon.module", daemon).config("spark.cores.max", "4").getOrCreate()
+spark = builder.config("spark.python.daemon.module", daemon).config("spark.cores.max", "4")
+spark = spark.config("spark.executor.extraJavaOptions", os.environ["SPARK_SUBMIT_OPTS"]).getOrCreate()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).load().selectExpr("value % 10 AS key")
 with elastic.run(rows, key="key", operator=CountByKey(), name="cluster", nodes=2, tasks=8, store=store) as job:
     while job.status().published_batch < 2:
@@ -41,6 +43,7 @@ def run_process(log: Path, *arguments: str) -> Iterator[None]:
         **os.environ,
         "SPARK_HOME": str(HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": os.environ["SPARK_SUBMIT_OPTS"],
         "PYSPARK_PYTHON": sys.executable,
     }
     with log.open("w") as output:

@@ -3,6 +3,8 @@
 import { byId } from "./dom.js";
 
 let token = null;
+let accepted = false; // whether the server has accepted the token
+let announceToken = () => {};
 
 export class Problem extends Error {
   constructor(status, document) {
@@ -20,6 +22,41 @@ const parse = async (response) => {
 
 export const get = async (path) => parse(await fetch(`/api/v1${path}`));
 
+export const hasToken = () => accepted;
+
+// Calls `announce` when the server has accepted the token.
+export const onToken = (announce) => (announceToken = announce);
+
+const accept = () => {
+  if (accepted) return;
+  accepted = true;
+  announceToken();
+};
+
+const reject = () => {
+  token = null;
+  accepted = false;
+};
+
+// Reads with the token, without asking for it.
+export const getWithToken = async (path) =>
+  parse(await fetch(`/api/v1${path}`, { headers: { Authorization: `Bearer ${token}` } }));
+
+// The same, and asks for the token until the answer is right; returns null if the user cancels.
+export const getPrivate = async (path, isRight) => {
+  let wrong = false;
+  while (token !== null || (await askForToken(wrong))) {
+    const document = await getWithToken(path);
+    if (isRight(document)) {
+      accept();
+      return document;
+    }
+    reject();
+    wrong = true;
+  }
+  return null;
+};
+
 const send = (path, body) =>
   fetch(`/api/v1${path}`, {
     method: "POST",
@@ -32,8 +69,11 @@ export const post = async (path, body = {}) => {
   let wrong = false;
   while (token !== null || (await askForToken(wrong))) {
     const response = await send(path, body);
-    if (response.status !== 401) return parse(response);
-    token = null;
+    if (response.status !== 401) {
+      accept();
+      return parse(response);
+    }
+    reject();
     wrong = true;
   }
   return null;

@@ -18,11 +18,13 @@ export const count = (value) => {
   return number + (step ? ` ${step}` : "");
 };
 
-export const plural = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+export const plural = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 
 // The label of a migration.
-export const change = ({ nodes_before: before, nodes_after: after }) =>
-  before === after ? `rebalance ${plural(after, "node")}` : `${before} → ${after} nodes`;
+export const change = ({ nodes_before: before, nodes_after: after, level, progress }) => {
+  if (level === "keys") return `move ${plural(progress.keys, "key")}`;
+  return before === after ? `rebalance ${plural(after, "node")}` : `${before} → ${after} nodes`;
+};
 
 export const seconds = (value) => {
   if (value === null || value === undefined) return "–";
@@ -36,6 +38,9 @@ export const seconds = (value) => {
 export const milliseconds = (value) => (value === null || value === undefined ? "–" : seconds(value / 1000));
 
 export const share = (value) => (value === null || value === undefined ? "–" : `${Math.round(value * 100)} %`);
+
+// With a decimal below 10 %, where shares of keys differ.
+export const percent = (value) => `${(value * 100).toFixed(value < 0.0995 ? 1 : 0)} %`;
 
 export const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false });
 

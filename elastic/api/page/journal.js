@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { byId, html } from "./dom.js";
-import { bytes, change, day, plural, seconds, share } from "./format.js";
+import { bytes, change, day, percent, plural, seconds, share } from "./format.js";
 
 const PAGE = 25;
 
@@ -15,6 +15,12 @@ const DESCRIPTIONS = {
   ended: (record) =>
     `${record.outcome} after ${seconds(record.seconds)}: ${change(record)} by ${record.strategy}, ${record.mode}, ` +
     `${plural(record.tasks_moved, "task")}, ${bytes(record.state_bytes)}${record.error ? `: ${record.error}` : ""}`,
+  "keys began": (record) =>
+    `moves ${plural(record.keys, "key")}, ${bytes(record.state_bytes)}, by ${record.strategy}: heaviest node from ` +
+    `${percent(record.overload_before)} to ${percent(record.overload_after)} above the mean, ${plural(record.entries, "table entry", "table entries")}`,
+  "keys ended": (record) =>
+    `${record.outcome} after ${seconds(record.seconds)}: ${plural(record.keys_moved, "key")} by ${record.strategy}, ` +
+    `${bytes(record.state_bytes)}${record.error ? `: ${record.error}` : ""}`,
   decided: (record) => `${record.nodes} → ${record.target} nodes: ${record.reason}`,
   refused: (record) => `${record.nodes} → ${record.target} nodes: ${record.error}`,
   recommended: (record) => `${record.nodes} → ${record.target} nodes: ${record.reason} (${share(record.mean_utilisation)} busy)`,

@@ -1,9 +1,11 @@
 // Receives the server's events; every snapshot redraws every part of the page.
 
 import { get } from "./api.js";
+import { startBalance, updateStages } from "./balance.js";
 import { byId, facts, html, setText } from "./dom.js";
-import { count, milliseconds } from "./format.js";
+import { count, milliseconds, percent } from "./format.js";
 import { loadJournal } from "./journal.js";
+import { drawKeys, startKeys } from "./keys.js";
 import { drawMigration } from "./migration.js";
 import { drawNodes } from "./nodes.js";
 import { updateNodes, startPlans } from "./plans.js";
@@ -50,6 +52,7 @@ const drawFigures = (snapshot) => {
     ["published batch", String(snapshot.published_batch), `of ${snapshot.last_batch}`],
     ["pending batches", String(snapshot.pending_batches), `of ${snapshot.max_pending_batches}`],
     ["apply lag", milliseconds(response.apply_lag_ms), response.apply_lag_ms === null ? explainNoLag(snapshot) : ""],
+    ["busiest node", snapshot.imbalance === null ? "–" : percent(snapshot.imbalance), snapshot.imbalance === null ? "idle" : "above mean"],
     ["nodes lost", String(snapshot.losses), `${snapshot.recoveries} recovered`],
   ]));
 };
@@ -79,6 +82,8 @@ const draw = (snapshot) => {
   addSnapshot(snapshot);
   drawMigration(snapshot, perform);
   updateNodes(snapshot);
+  updateStages(snapshot);
+  drawKeys(snapshot);
   if (changed) refreshJournal();
 };
 
@@ -105,6 +110,8 @@ const follow = (job) => {
 
 const start = async () => {
   startPlans(perform);
+  startBalance(perform);
+  startKeys(perform, () => newest);
   startResponse();
   startStrip(() => newest);
   const jobs = await get("/jobs");

@@ -52,6 +52,7 @@ const update = (migration) => {
   const { bar, numbers, error, buttons, story, lines, path, root } = panel;
   const progress = migration.progress;
   const share = progress.bytes ? progress.bytes_done / progress.bytes : migration.is_over ? 1 : 0;
+  const moves = migration.level;
   bar.style.width = `${share * 100}%`;
   root.querySelector("[role=progressbar]").setAttribute("aria-valuenow", Math.round(share * 100));
   const unknown = progress.phase === "paused" ? "paused" : "–";
@@ -59,7 +60,7 @@ const update = (migration) => {
   numbers.replaceChildren(...facts([
     ["moved", bytes(progress.bytes_done)],
     ["left", bytes(Math.max(0, progress.bytes - progress.bytes_done))],
-    ["tasks", `${progress.tasks_done} of ${progress.tasks}`],
+    [moves, `${progress[`${moves}_done`]} of ${progress[moves]}`],
     ["elapsed", seconds(progress.seconds)],
     ["time left", migration.is_over ? "ended" : left],
   ]));

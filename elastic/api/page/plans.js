@@ -101,7 +101,8 @@ const drawPlans = (candidates, perform) => {
     const button = html("button", { type: "button", class: candidate === best ? "primary go" : "go", onclick: run },
       `${rebalance ? "Rebalance" : "Scale"} with ${candidate.strategy}`);
     head.append(drawVerdict(candidate.plan), html("span", { class: "grow" }), button);
-    box.append(drawTarget(candidate.plan), drawCost(candidate.plan, highest), drawExplanation(candidate));
+    const what = plural(candidate.plan.moves.length, "task");
+    box.append(drawTarget(candidate.plan), drawCost(what, candidate.plan, highest), drawExplanation(candidate));
     return box;
   }));
 };
@@ -127,10 +128,10 @@ const drawTarget = (plan) => {
   return root;
 };
 
-const drawCost = (plan, highest) => {
+export const drawCost = (what, plan, highest) => {
   const fill = html("div", { class: "fill" });
   fill.style.width = `${(plan.cost / highest) * 100}%`;
-  return html("div", { class: "cost" }, html("span", {}, `moves ${plural(plan.moves.length, "task")}, ${bytes(plan.cost)}`),
+  return html("div", { class: "cost" }, html("span", {}, `moves ${what}, ${bytes(plan.cost)}`),
     html("div", { class: "bar" }, fill), html("span", { class: "note" }, `${share(plan.cost_share)} of all state`));
 };
 

@@ -3,13 +3,14 @@
 
 import { colourOf } from "./colours.js";
 import { byId, html, onWidth, svg, setTitle } from "./dom.js";
-import { bytes, ranges, seconds } from "./format.js";
+import { bytes, plural, ranges, seconds } from "./format.js";
 import { describeAbsence } from "./nodes.js";
 
 const BARS = 44;
 const ROW = 28;
 const GAP = 34;
 const LEFT = 46;
+const MARK = 5; // height of the mark of a task that hosts guests
 const LINGER_MS = 4000; // a migration stays visible this long after its end
 
 let drawn = null;
@@ -18,9 +19,11 @@ export const drawStrip = (snapshot, width) => {
   const box = byId("strip");
   width ??= Math.round(box.getBoundingClientRect().width) || 600;
   const migration = visibleMigration(snapshot);
-  const key = [snapshot.job, snapshot.owners.length, width, migration !== null].join();
+  const hosting = snapshot.tables.length > 0;
+  const key = [snapshot.job, snapshot.owners.length, width, migration !== null, hosting].join();
+  byId("guests-note").hidden = !hosting;
   if (drawn?.key !== key) {
-    drawn = skeleton(snapshot.owners.length, width, migration !== null, key);
+    drawn = skeleton(snapshot.owners.length, width, migration !== null, hosting, key);
     box.replaceChildren(drawn.root);
   }
   update(drawn, snapshot, migration);
@@ -33,12 +36,12 @@ const visibleMigration = (snapshot) => {
   return migration.is_over && snapshot.at_ms - migration.ended_ms > LINGER_MS ? null : migration;
 };
 
-const skeleton = (tasks, width, moving, key) => {
+const skeleton = (tasks, width, moving, hosting, key) => {
   const step = (width - LEFT) / tasks;
   const cell = Math.max(1, step - (step > 6 ? 2 : step > 3 ? 1 : 0));
   const now = BARS + 6;
   const after = now + ROW + GAP;
-  const height = (moving ? after + ROW : now + ROW) + 18;
+  const height = (moving ? after + ROW : now + ROW) + (hosting && !moving ? MARK : 0) + 18;
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img" });
   const row = (y, text) => root.append(svg("text", { x: 0, y: y + ROW / 2 + 4 }, text));
   row(now, "now");
@@ -54,11 +57,12 @@ const skeleton = (tasks, width, moving, key) => {
       wire: svg("line", { class: "wire", x1: x + cell / 2, x2: x + cell / 2, y1: now + ROW, y2: after, visibility: "hidden" }),
       flight: svg("rect", { class: "flight", x, y: now, width: cell, height: ROW, rx: 3, visibility: "hidden" }),
       now: svg("rect", { class: "cell", x, y: now, width: cell, height: ROW, rx: 3, "data-task": task }),
+      guests: svg("rect", { class: "guests", x, y: now + ROW + 2, width: cell, height: MARK - 1, rx: 1, visibility: "hidden" }),
       after: moving ? svg("rect", { class: "cell after", x, y: after, width: cell, height: ROW, rx: 3 }) : null,
     };
     column.flight.style.setProperty("--way", `${after - now}px`);
     column.flight.style.animationDelay = `${-((task * 0.37) % 1.1)}s`; // out of step with each other
-    root.append(column.work, column.size, column.wire, column.now);
+    root.append(column.work, column.size, column.wire, column.now, column.guests);
     if (column.after) root.append(column.after);
     columns.push(column);
   }
@@ -75,6 +79,7 @@ const skeleton = (tasks, width, moving, key) => {
 
 const update = (strip, snapshot, migration) => {
   const moves = new Map((migration?.moves ?? []).map((move) => [move.task, move]));
+  const guests = countGuests(snapshot);
   const mostWork = Math.max(...snapshot.work, 1e-9);
   const mostState = Math.max(...snapshot.state_bytes, 1);
   strip.columns.forEach((column, task) => {
@@ -86,7 +91,9 @@ const update = (strip, snapshot, migration) => {
     column.now.setAttribute("class", `cell ${colourOf(owner)}${moving ? " lifted" : ""}`);
     column.now.dataset.owner = owner;
     column.now.dataset.state = move?.state ?? "stays";
-    setTitle(column.now, describeTask(snapshot, task, owner, move));
+    column.now.dataset.guests = guests.get(task) ?? 0;
+    column.guests.setAttribute("visibility", guests.has(task) ? "visible" : "hidden");
+    setTitle(column.now, describeTask(snapshot, task, owner, move, guests.get(task)));
     column.wire.setAttribute("visibility", move?.state === "waiting" ? "visible" : "hidden");
     animateMove(column.flight, moving ? move : null);
     if (column.after) {
@@ -98,7 +105,14 @@ const update = (strip, snapshot, migration) => {
   const owners = [snapshot.owners];
   if (strip.rows.length > 1) owners.push(snapshot.owners.map((owner, task) => moves.get(task)?.target ?? owner));
   strip.labels.replaceChildren(...owners.flatMap((row, index) => runLabels(strip, row, strip.rows[index])));
-  strip.root.setAttribute("aria-label", describe(snapshot, migration));
+  strip.root.setAttribute("aria-label", describe(snapshot, migration, guests));
+};
+
+// The number of guests by task, over all stages.
+const countGuests = (snapshot) => {
+  const guests = new Map();
+  for (const { task, keys } of snapshot.tables.flatMap((table) => table.guests)) guests.set(task, (guests.get(task) ?? 0) + keys);
+  return guests;
 };
 
 const bar = (rect, part, colour, kind) => {
@@ -115,10 +129,11 @@ const animateMove = (rect, move) => {
   rect.style.setProperty("--to", `var(--node-${colourOf(move.target).slice(1)})`);
 };
 
-const describeTask = (snapshot, task, owner, move) => {
+const describeTask = (snapshot, task, owner, move, guests) => {
+  const hosts = guests ? `, hosts ${plural(guests, "guest")}` : "";
   const movement = move ? `, ${move.state}: ${move.source} → ${move.target}` : "";
   const work = seconds(snapshot.work[task]);
-  return `task ${task}: ${owner}, ${work} of work, ${bytes(snapshot.state_bytes[task])} of state${movement}`;
+  return `task ${task}: ${owner}, ${work} of work, ${bytes(snapshot.state_bytes[task])} of state${hosts}${movement}`;
 };
 
 const runs = (owners) => {
@@ -138,13 +153,14 @@ const runLabels = (strip, owners, y) =>
     return [svg("text", { class: `run ${colourOf(owner)}`, x: LEFT + start * strip.step + width / 2 - 1, y: y + ROW / 2 + 4.5 }, text)];
   });
 
-const describe = (snapshot, migration) => {
+const describe = (snapshot, migration, guests) => {
   const nodes = [...new Set(snapshot.owners)].map((node) => {
     const tasks = snapshot.owners.flatMap((owner, task) => (owner === node ? [task] : []));
     return `${node}: ${ranges(tasks)}`;
   });
   const moving = migration ? ` In flight: ${migration.moves.filter((move) => move.state === "moving").length}.` : "";
-  return `${snapshot.owners.length} tasks. ${nodes.join("; ")}.${moving}`;
+  const hosts = guests.size ? ` Hosts of guests: ${ranges([...guests.keys()].sort((a, b) => a - b))}.` : "";
+  return `${snapshot.owners.length} tasks. ${nodes.join("; ")}.${hosts}${moving}`;
 };
 
 const drawLegend = (snapshot) => {

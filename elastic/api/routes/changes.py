@@ -29,14 +29,14 @@ def scale(watched: WatchedJob, body: ScaleBody, response: Response) -> outputs.M
 
 @router.post("/jobs/{job}/rebalance", status_code=202)
 def rebalance(watched: WatchedJob, body: RebalanceBody, response: Response) -> outputs.Migration:
-    """Start a migration between the current nodes, until none is above its cap."""
+    """Start to move tasks or keys between the current nodes, until none is above its cap."""
     _check_running(watched)
     return _render_started(watched, watched.job.rebalance(**body.to_arguments()), response)
 
 
 @router.post("/jobs/{job}/migrations/{number}/pause")
 def pause(watched: WatchedJob, number: MigrationNumber) -> outputs.Migration:
-    """Pause after the current mini-migration."""
+    """Pause after the current mini-migration, or the current portion of keys."""
     tracked = _find_running(watched, number)
     tracked.migration.pause()
     return render_migration(tracked)

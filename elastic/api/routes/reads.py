@@ -1,4 +1,4 @@
-"""Routes that only read. They need no token."""
+"""Routes that only read. They need no token, and show no user data without it."""
 
 import asyncio
 import time
@@ -7,16 +7,19 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from elastic.api import outputs, rendering
-from elastic.api.inputs import PlanQuery
+from elastic.api.guard import is_authorized
+from elastic.api.inputs import BalanceQuery, PlanQuery
 from elastic.api.metrics import format_metrics
 from elastic.api.problems import Problem, describe
 from elastic.api.registry import MigrationNumber, Registry, WatchedJob
 from elastic.api.watcher import Watcher
+from elastic.control import TaskMigration
 from mdp.errors import MdpError
 from migration.errors import MigrationError
 
 _MAX_RECORDS = 200
 _MAX_LINES = 1_000
+_MAX_KEYS = 1_000
 
 router = APIRouter(tags=["read"])
 _job_problems = describe(404, 422, 503)
@@ -102,10 +105,27 @@ def workload(watched: WatchedJob) -> outputs.Workload:
     return rendering.render_workload(watched.job.workload())
 
 
+@router.get("/jobs/{job}/keys", responses=_job_problems)
+def keys(
+    watched: WatchedJob,
+    request: Request,
+    top: Annotated[int, Query(ge=1, le=_MAX_KEYS, description="Maximum number of keys.")] = 20,
+    stage: Annotated[str | None, Query(description="Name of a stage; by default all whose keys are counted.")] = None,
+) -> outputs.Keys:
+    """The heaviest keys of the last interval, by hash; a request with the token gets their names too."""
+    return rendering.render_keys(watched.job.keys(top, stage), with_names=is_authorized(request))
+
+
 @router.get("/jobs/{job}/plan", responses=_job_problems)
 def plan(watched: WatchedJob, query: Annotated[PlanQuery, Query()]) -> outputs.Comparison:
     """Dry run: the plan of each strategy, side by side."""
     return outputs.Comparison(plans=[_plan_candidate(watched, query, strategy) for strategy in query.strategy])
+
+
+@router.get("/jobs/{job}/balance", responses=_job_problems)
+def balance(watched: WatchedJob, query: Annotated[BalanceQuery, Query()]) -> outputs.Balance:
+    """Dry run of a rebalance by tasks and by keys, side by side, and which of them level auto would carry out."""
+    return rendering.render_levels(watched.job.plan_levels(**query.to_arguments()))
 
 
 def _plan_candidate(watched: Watcher, query: PlanQuery, strategy: str) -> outputs.Candidate:
@@ -136,9 +156,12 @@ def migration(watched: WatchedJob, number: MigrationNumber) -> outputs.Migration
 
 
 @router.get("/jobs/{job}/migrations/{number}/plan", responses=_job_problems)
-def migration_plan(watched: WatchedJob, number: MigrationNumber) -> outputs.Plan:
+def migration_plan(watched: WatchedJob, number: MigrationNumber) -> outputs.Plan | outputs.KeyPlan:
     """The plan of a migration."""
-    return rendering.render_plan(watched.tracker.find(number).migration.plan)
+    migration = watched.tracker.find(number).migration
+    if isinstance(migration, TaskMigration):
+        return rendering.render_plan(migration.plan)
+    return rendering.render_key_plan(migration.plan)
 
 
 @router.get("/jobs/{job}/migrations/{number}/story", responses=_job_problems)

@@ -4,8 +4,18 @@ A policy is a small class behind `Policy` and an entry in `POLICIES`, or an obje
 """
 
 from elastic.control.autoscale.autoscaler import Autoscaler
+from elastic.control.autoscale.imbalance import Imbalance
 from elastic.control.autoscale.policy import Decision, Observation, Policy
 from elastic.control.autoscale.settings import POLICIES, AutoscalerSettings
 from elastic.control.autoscale.utilisation import Utilisation
 
-__all__ = ["POLICIES", "Autoscaler", "AutoscalerSettings", "Decision", "Observation", "Policy", "Utilisation"]
+__all__ = [
+    "POLICIES",
+    "Autoscaler",
+    "AutoscalerSettings",
+    "Decision",
+    "Imbalance",
+    "Observation",
+    "Policy",
+    "Utilisation",
+]

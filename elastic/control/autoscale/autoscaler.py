@@ -2,19 +2,21 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from elastic import threads
 from elastic.control.autoscale.policy import Decision, Observation
 from elastic.control.autoscale.settings import AutoscalerSettings
 from elastic.control.cluster import Cluster
+from elastic.control.key_request import KeyRequest
 from elastic.control.load import Load
 from elastic.control.migration import Migration
 from elastic.control.monitor import OBSERVE_SECONDS, Monitor
 from elastic.control.periodic import PeriodicThread
 from elastic.control.scaler import Scaler
 from elastic.errors import ElasticError
-from migration.errors import MigrationError
+from migration.errors import KeysInfeasible, MigrationError
 from storage.errors import StorageError
 from storage.journal import JobJournal, ScalingDecided, ScalingFailed, ScalingRecommended, ScalingRefused
 
@@ -112,15 +114,15 @@ class Autoscaler:
     def _decide(self, observation: Observation) -> Decision:
         decision = self.settings.decide(observation)
         if observation.at < self._paused_until:
-            if decision.target == observation.nodes:
+            if decision.target == observation.nodes and decision.rebalance is None:
                 return decision
             left = self._paused_until - observation.at
-            return Decision(
-                observation.nodes,
-                f"cooling down for {left:.0f} s; the target would be {decision.target} nodes: {decision.reason}",
-            )
+            would = "a rebalance is due" if decision.rebalance else f"the target would be {decision.target} nodes"
+            return Decision(observation.nodes, f"cooling down for {left:.0f} s; {would}: {decision.reason}")
         if decision.target != observation.nodes:
             self._request(decision, observation)
+        elif decision.rebalance is not None:
+            return self._rebalance(decision, decision.rebalance, observation)
         elif self._open_target is not None:
             if self._open_target != observation.nodes:
                 self._record(decision, observation)  # the open target is withdrawn
@@ -142,16 +144,46 @@ class Autoscaler:
             _log.warning("the request for %d nodes was refused: %s", decision.target, error)
             self._record_failure(ScalingRefused, observation.nodes, decision.target, error)
 
+    def _rebalance(self, decision: Decision, request: KeyRequest, observation: Observation) -> Decision:
+        """Move keys and record the decision; only record what would help if that does not, or if it only recommends."""
+        self._pause(observation.at)
+        if self.settings.recommend_only:
+            self._record(decision, observation)
+            return decision
+        try:
+            self._own = self._move_keys(request)
+            self._record(decision, observation)
+        except KeysInfeasible as error:
+            advice = f"{decision.reason}, and neither more nodes nor moves help: {error}"
+            decision = Decision(observation.nodes, f"{advice} Split that key with grouping='partial'.")
+            self._record(decision, observation, ScalingRecommended)
+        except (ElasticError, MigrationError) as error:
+            _log.warning("the rebalance by keys was refused: %s", error)
+            self._record_failure(ScalingRefused, observation.nodes, observation.nodes, error)
+        return decision
+
+    def _move_keys(self, request: KeyRequest) -> Migration:
+        """Begin to move keys, to the smallest theta that works if theta does not; not if one key is too heavy."""
+        try:
+            return self._scaler.move_keys(replace(request, relax=False))
+        except KeysInfeasible as error:
+            if error.heaviest_hash is not None:
+                raise
+        return self._scaler.move_keys(request)
+
     def _pause(self, now: float) -> None:
         self._paused_until = now + self.settings.pause_seconds
 
     def _handle_end(self, migration: Migration, nodes: int) -> None:
         if migration is self._own and migration.error is not None:
-            self._record_failure(ScalingFailed, nodes, len(migration.plan.target.nodes), migration.error)
+            self._record_failure(ScalingFailed, nodes, migration.nodes[1], migration.error)
         self._own = None
 
-    def _record(self, decision: Decision, observation: Observation) -> None:
-        record_type = ScalingRecommended if self.settings.recommend_only else ScalingDecided
+    def _record(
+        self, decision: Decision, observation: Observation, record_type: type[ScalingDecided] | None = None
+    ) -> None:
+        if record_type is None:
+            record_type = ScalingRecommended if self.settings.recommend_only else ScalingDecided
         nodes, load = observation.nodes, observation.load
         _log.info("%s: %d nodes instead of %d: %s", record_type.kind, decision.target, nodes, decision.reason)
         record = record_type(

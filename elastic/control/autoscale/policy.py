@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from elastic.control.key_request import KeyRequest
 from elastic.control.load import Load
 from elastic.errors import InvalidAutoscaling
 from elastic.numbers import as_int
@@ -19,10 +20,14 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """A target node count and the reason for it; the current count as target means no change."""
+    """A target node count and the reason for it; the current count as target means no change.
+
+    A decision for the current count may `rebalance` the nodes by moving keys.
+    """
 
     target: int
     reason: str
+    rebalance: KeyRequest | None = None
 
     def __post_init__(self) -> None:
         target = as_int(self.target)

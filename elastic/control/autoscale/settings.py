@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from elastic.control.autoscale.imbalance import Imbalance
 from elastic.control.autoscale.policy import Decision, Observation, Policy
 from elastic.control.autoscale.utilisation import Utilisation
 from elastic.control.monitor import OBSERVE_SECONDS, WINDOW_SECONDS
@@ -13,7 +14,7 @@ from elastic.control.request import ScaleRequest
 from elastic.errors import InvalidAutoscaling, UnknownPolicy
 from elastic.numbers import as_int, as_number
 
-POLICIES: dict[str, Callable[..., Policy]] = {"utilisation": Utilisation}
+POLICIES: dict[str, Callable[..., Policy]] = {"utilisation": Utilisation, "imbalance": Imbalance}
 
 _MIN_WINDOW_SECONDS = 2 * OBSERVE_SECONDS  # utilisation needs two observations
 _TARGET_FIELDS = ("nodes", "add", "remove")

@@ -128,6 +128,12 @@ class KeyedColumns:
         selected.keep(rows)
         return selected
 
+    def hash_keys(self, key: Sequence[str] = ()) -> NDArray[np.int64]:
+        """Return the hash of every row's key, or of some of its columns; O(rows)."""
+        columns = dict(zip(self.key_schema.names, self._keys.take(None), strict=True))
+        names = list(key) or self.key_schema.names
+        return hash_keys([columns[name] for name in names], names)
+
     def part(self, hashes: NDArray[np.int64], key: Sequence[str] = ()) -> Self:
         """Take the rows out whose key has one of these hashes, and return them as keyed columns of their own.
 
@@ -135,9 +141,7 @@ class KeyedColumns:
         `elastic.routing.hash_keys`. The other rows keep their order. O(rows), and an index of the other rows when it is
         next needed.
         """
-        columns = dict(zip(self.key_schema.names, self._keys.take(None), strict=True))
-        names = list(key) or self.key_schema.names
-        is_parted = is_among(hash_keys([columns[name] for name in names], names), hashes)
+        is_parted = is_among(self.hash_keys(key), hashes)
         parted = self.select(is_parted)
         if len(parted):
             self.keep(~is_parted)

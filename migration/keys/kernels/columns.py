@@ -10,9 +10,9 @@ Rows = NDArray[np.int64]
 
 
 @compiled
-def sum_loads(destination: Nodes, work: Floats, node_count: int) -> Floats:
-    """The work of every node, added in the order of rows."""
-    loads = np.zeros(node_count)
+def sum_loads(destination: Nodes, work: Floats, pinned: Floats) -> Floats:
+    """The work of every node: its `pinned` work, and its keys added in the order of rows."""
+    loads = pinned.copy()
     for row in range(len(work)):
         loads[destination[row]] += work[row]
     return loads

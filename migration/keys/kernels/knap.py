@@ -216,7 +216,7 @@ def plan_at_price(
 ) -> int:
     """Fill `destination` with a plan at these prices; return a row that no node accepts, or -1.
 
-    `fixed` is work on every node besides that of these keys.
+    `fixed` is work on every node besides that of these keys: pinned work, and keys that are left out.
 
     Keys that leave are placed by descending work: at home, else where they were, else on the least loaded node. One
     that fits nowhere goes where the lighter keys that make room for it are cheapest; they are placed after it.

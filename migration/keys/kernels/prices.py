@@ -36,7 +36,7 @@ def price_nodes(
     """The least price of work on every node at which no more keys prefer it than it can carry.
 
     A key stays on a node while work there costs less than its limit price: what it costs to be elsewhere, per unit of
-    work, at the given prices of other nodes and of entries. `fixed` is the work of other keys on every node.
+    work, at the given prices of other nodes and of entries. `fixed` is the other work on every node.
     O(K + k log K) for the k keys that are priced out.
     """
     node_count = len(node_prices)

@@ -37,8 +37,8 @@ class Candidates(NamedTuple):
 class Balance(NamedTuple):
     """The load of every node, and the nodes in ascending `order` of load.
 
-    `fixed` is the work that cannot leave a node any more: placed keys, and stationary ones that are at least as heavy
-    as the candidate was when the node was last asked.
+    `fixed` is the work that cannot leave a node any more: pinned work, placed keys, and stationary ones that are at
+    least as heavy as the candidate was when the node was last asked.
     """
 
     load: Floats
@@ -47,13 +47,15 @@ class Balance(NamedTuple):
 
 
 @compiled
-def rebalance(work: Floats, size: Floats, destination: Nodes, node_count: int, limit: float, beta: float) -> int:
+def rebalance(work: Floats, size: Floats, destination: Nodes, pinned: Floats, limit: float, beta: float) -> int:
     """Take keys from nodes above the limit and place them in `destination`; return a row that no node accepts, or -1.
 
+    `pinned` is work on every node besides that of its keys, at most the limit.
     Keys are taken by highest work if `beta` is negative, else by highest `priority`. O(K + taken * (log K + nodes));
     two passes over all keys if no key has to be exchanged.
     """
-    load, start = np.zeros(node_count), np.zeros(node_count + 1, np.int64)
+    node_count = len(pinned)
+    load, start = pinned.copy(), np.zeros(node_count + 1, np.int64)
     for row in range(len(work)):
         load[destination[row]] += work[row]
         start[destination[row] + 1] += 1
@@ -74,7 +76,7 @@ def rebalance(work: Floats, size: Floats, destination: Nodes, node_count: int, l
             skip(ranked, node, keys)
 
     # Phase III
-    balance = Balance(load, np.zeros(node_count), np.argsort(load, kind="mergesort"))  # stable, so ties by node
+    balance = Balance(load, pinned.copy(), np.argsort(load, kind="mergesort"))  # stable, so ties by node
     heavy = ranked if beta < 0 else make_order(-1.0, start)
     can_exchange = False
     while candidates.length[0] > 0:

@@ -9,7 +9,7 @@ from migration.optional_compiling import compiled
 def place_all(order: Rows, work: Floats, loads: Floats, nodes: Nodes, destination: Nodes) -> None:
     """Place the keys in `order`, each on the node with the least load so far; the first of them on a tie.
 
-    `nodes` is a heap of nodes, the least loaded first, and `loads` starts with zeros. O(K log nodes).
+    `nodes` is a heap of nodes, the least loaded first, and `loads` starts with their pinned work. O(K log nodes).
     """
     count = len(nodes)
     for row in order:

@@ -20,6 +20,7 @@ def knap(problem: KeyProblem) -> KeyProposal:
     core = everything.choose(rows, problem.node_loads.tolist())
     if problem.is_balanced and everything.count_entries(everything.current) <= problem.most_entries:
         return KeyProposal(problem.loads.current, "")
+    problem.refuse_pinned_excess()
     plans: list[list[int]] = []
     unplaced = -1
 

@@ -8,8 +8,9 @@ from migration.keys.reference.phases import Rank, by_priority, by_work, rebalanc
 
 def simple(problem: KeyProblem) -> KeyProposal:
     """Algorithm 5: all keys by descending work, each to the node with the least load so far."""
+    problem.refuse_pinned_excess()
     work = problem.loads.work.tolist()
-    loads, destination = [0.0] * problem.node_count, [0] * len(work)
+    loads, destination = list(problem.pinned), [0] * len(work)
     for row in sorted(range(len(work)), key=lambda row: (-work[row], row)):
         node = min(range(len(loads)), key=lambda node: (loads[node], node))
         destination[row] = node

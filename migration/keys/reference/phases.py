@@ -39,7 +39,7 @@ def priority(work: float, size: float, beta: float) -> float:
 
 
 def sum_loads(problem: KeyProblem, destination: list[int]) -> list[float]:
-    loads = [0.0] * problem.node_count
+    loads = list(problem.pinned)
     for row, work in enumerate(problem.loads.work.tolist()):
         loads[destination[row]] += work
     return loads
@@ -47,6 +47,7 @@ def sum_loads(problem: KeyProblem, destination: list[int]) -> list[float]:
 
 def rebalance(problem: KeyProblem, destination: list[int], rank: Rank) -> list[int]:
     """Phases II and III: take keys from overloaded nodes in the order `rank`, and place them with LLFD."""
+    problem.refuse_pinned_excess()
     destination = list(destination)
     state = _State(problem, destination, rank)
     for node in range(problem.node_count):
@@ -73,9 +74,9 @@ class _State:
         for row, node in enumerate(destination):
             if self.work[row] > 0:  # a key without work relieves no node
                 self.stationary[node].add(row)
-        # Work that cannot leave a node for the keys that are still to come: placed keys, and stationary ones that are
-        # at least as heavy as those. `movable` holds the other stationary keys, lightest first.
-        self.fixed = [0.0] * problem.node_count
+        # Work that cannot leave a node for the keys that are still to come: pinned work, placed keys, and stationary
+        # ones that are at least as heavy as those. `movable` holds the other stationary keys, lightest first.
+        self.fixed = list(problem.pinned)
         self.movable = [sorted(rows, key=lambda row: (self.work[row], -row)) for rows in self.stationary]
 
     def stationary_by_rank(self, node: int) -> list[int]:

@@ -17,7 +17,7 @@ class Columns:
     current: list[int]
     work: list[float]
     size: list[float]
-    fixed: list[float]  # work per node of keys that are left out
+    fixed: list[float]  # work per node besides that of these keys: pinned work, and keys that are left out
     node_count: int
     limit: float
     most_entries: int
@@ -31,7 +31,7 @@ class Columns:
             loads.current.tolist(),
             loads.work.tolist(),
             loads.size.tolist(),
-            [0.0] * problem.node_count,
+            list(problem.pinned),
             problem.node_count,
             problem.limit,
             problem.most_entries,
@@ -141,7 +141,8 @@ def find_prices(problem: KeyProblem) -> Prices:
         return entries > columns.most_entries
 
     def prove() -> Prices:
-        bound, _ = value_prices(everything, best.entry, best.nodes)
+        value, _ = value_prices(everything, best.entry, best.nodes)
+        bound = value + float((np.array(everything.fixed) * np.array(best.nodes)).sum())
         return replace(best, bound=max(bound, 0.0))
 
     largest = columns.total_size

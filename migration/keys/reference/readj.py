@@ -33,11 +33,12 @@ def readj(problem: KeyProblem, sigma: float | None = None) -> KeyProposal:
 
 
 def _rebalance(problem: KeyProblem, sigma: float) -> list[int]:
+    problem.refuse_pinned_excess()
     work, size, home = problem.loads.work.tolist(), problem.loads.size.tolist(), problem.loads.home.tolist()
     plan, limit, least = problem.loads.current.tolist(), problem.limit, sigma * problem.mean
     tracked = [row for row in range(len(work)) if work[row] >= least and work[row] > 0]
     plan = [home[row] if work[row] < least else node for row, node in enumerate(plan)]
-    loads = [0.0] * problem.node_count
+    loads = list(problem.pinned)
     for row, node in enumerate(plan):
         loads[node] += work[row]
     for row in sorted(range(len(work)), key=lambda row: -work[row]):

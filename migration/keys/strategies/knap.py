@@ -25,9 +25,7 @@ class _Trials:
     def __init__(self, problem: KeyProblem) -> None:
         loads = problem.loads
         self.problem = problem
-        self.everything = Core(
-            slice(None), loads.home, loads.current, loads.work, loads.size, np.zeros(problem.node_count)
-        )
+        self.everything = Core(slice(None), loads.home, loads.current, loads.work, loads.size, problem.pinned_loads)
         self.unplaced = -1
         self.best: tuple[Core, Nodes] | None = None  # where its keys go; all others stay
         self._rank: tuple[int, float] = (0, 0.0)
@@ -81,6 +79,7 @@ def knap(problem: KeyProblem) -> KeyProposal:
     loads = problem.loads
     if problem.is_balanced and loads.entries <= problem.most_entries:
         return KeyProposal(loads.current, "already balanced: nothing moves")
+    problem.refuse_pinned_excess()
     trials, bound = _Trials(problem), quick_bound(problem)
     reason = "the cheapest keys that cover the excess of overloaded nodes moved"
     if not trials.fits(0.0, np.zeros(problem.node_count), trials.everything):

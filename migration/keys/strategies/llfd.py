@@ -20,9 +20,10 @@ def llfd(problem: KeyProblem) -> KeyProposal:
 
 def rebalance_from(problem: KeyProblem, start: Nodes, beta: float | None = None) -> Nodes:
     """Rebalance from the assignment `start`: by highest work, or by c^beta / S if beta is given."""
+    problem.refuse_pinned_excess()
     loads, destination = problem.loads, np.array(start)
     unplaced = rebalance(
-        loads.work, loads.size, destination, problem.node_count, problem.limit, -1.0 if beta is None else beta
+        loads.work, loads.size, destination, problem.pinned_loads, problem.limit, -1.0 if beta is None else beta
     )
     if unplaced >= 0:
         raise NotPlaced(int(unplaced))

@@ -53,6 +53,7 @@ def sigmas_to_try(problem: KeyProblem) -> list[float]:
 
 def rebalance_tracked(problem: KeyProblem, sigma: float) -> Nodes:
     """The assignment that Readj ends with at one sigma; raise `NotPlaced` if no move or swap improves it further."""
+    problem.refuse_pinned_excess()
     loads = problem.loads
     work, home = loads.work, loads.home
     least = sigma * problem.mean

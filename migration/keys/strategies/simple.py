@@ -11,9 +11,11 @@ def simple(problem: KeyProblem) -> KeyProposal:
 
     Well balanced, but nearly every key moves and gets an entry. O(K log K).
     """
+    problem.refuse_pinned_excess()
     work = problem.loads.work
-    destination, loads = np.empty(len(work), np.int32), np.zeros(problem.node_count)
-    place_all(np.argsort(-work, kind="stable"), work, loads, np.arange(problem.node_count, dtype=np.int32), destination)
+    destination, loads = np.empty(len(work), np.int32), problem.pinned_loads
+    nodes = np.argsort(loads, kind="stable").astype(np.int32)
+    place_all(np.argsort(-work, kind="stable"), work, loads, nodes, destination)
     heaviest = int(np.argmax(loads))
     if loads[heaviest] > problem.limit:
         raise NotPlaced(int(np.argmax(destination == heaviest)))

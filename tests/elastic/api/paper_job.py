@@ -8,14 +8,29 @@ from typing import Any
 import pyarrow as pa
 
 import storage
-from elastic.control import Autoscaler, JobJournal, JournalPage, Load, Migration, Monitor, Scaler, ScaleRequest
-from elastic.errors import JobStopped
+from elastic.control import (
+    Autoscaler,
+    JobJournal,
+    JournalPage,
+    KeyRequest,
+    LevelPlans,
+    Load,
+    Migration,
+    Monitor,
+    Scaler,
+    ScaleRequest,
+    TaskMigration,
+    make_requests,
+)
+from elastic.errors import JobStopped, KeysNotCounted
+from elastic.job.keys import KeyStatus, KeyTableStatus, list_key_tables
 from elastic.job.status import JobStatus, NodeStatus, StepStatus, UnitStatus
 from elastic.results import Description
 from elastic.results.description import StageDescription
 from mdp import ValueTable
 from migration import Ownership, Plan, Workload
 from storage.codec import Secret
+from tests.elastic.api import paper_keys
 from tests.elastic.api.paper_cluster import PaperCluster
 
 _BATCHES_PER_SECOND = 4
@@ -80,6 +95,15 @@ class PaperJob:
     def workload(self) -> Workload:
         return self._scaler.workload()
 
+    def keys(self, top: int = 20, stage: str | None = None) -> list[KeyStatus]:
+        stage = self.pipeline.stages[self.pipeline.stage_number(stage)].name
+        if not self.key_tables():
+            raise KeysNotCounted([stage])
+        return paper_keys.list_keys(self.assignment(), self.cluster.groupings(), stage, top)
+
+    def key_tables(self) -> list[KeyTableStatus]:
+        return list_key_tables(self.cluster.groupings(), self.pipeline)
+
     def load(self, seconds: float = 60.0) -> Load:
         return self._monitor.load(seconds)
 
@@ -94,13 +118,23 @@ class PaperJob:
 
     def scale(
         self, nodes: int | None = None, *, add: int | None = None, remove: Sequence[str] = (), **how: Any
-    ) -> Migration:
+    ) -> TaskMigration:
         if self.state != "running":
             raise JobStopped(self.name)
         return self._scaler.scale(self._request(nodes, add, remove, how))
 
-    def rebalance(self, **how: Any) -> Migration:
-        return self.scale(**how)
+    def rebalance(self, level: str = "tasks", **how: Any) -> Migration:
+        if level == "tasks":
+            return self.scale(**how)
+        self.pipeline.stage_number(how.get("stage"))
+        if level == "keys":
+            return self._scaler.move_keys(KeyRequest(**how))
+        return self._scaler.balance(*make_requests(how))
+
+    def plan_levels(self, **how: Any) -> LevelPlans:
+        tasks, keys = make_requests(how)
+        self.pipeline.stage_number(keys.stage)
+        return self._scaler.plan_levels(tasks, keys)
 
     def _batch(self) -> int:
         return int((time.monotonic() - self._began) * _BATCHES_PER_SECOND)

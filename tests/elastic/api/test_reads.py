@@ -8,7 +8,7 @@ import pytest
 
 from elastic.job.status import StepStatus
 from migration import Plan, ownership_from_dict
-from tests.elastic.api.conftest import Client
+from tests.elastic.api.conftest import SECRET, Client
 from tests.elastic.api.paper_job import PaperJob
 
 
@@ -26,16 +26,39 @@ def test_jobs_are_listed_with_their_operators() -> None:
     }
 
 
-def test_the_status_is_that_of_the_job_without_heavy_keys(client: Client, job: PaperJob) -> None:
+def test_the_status_is_that_of_the_job(client: Client, job: PaperJob) -> None:
     job.losses = 1
     found = client.get("jobs/words/status").json()
     known = json.loads(json.dumps(job.status().to_json()))
-    for node in known["nodes"]:
-        del node["heavy_keys"]
     moving = {"last_batch", "published_batch", "saved_batch", "rows"}
     assert {name: found[name] for name in found.keys() - moving} == {
         name: known[name] for name in known.keys() - moving
     }
+
+
+def test_keys_have_names_only_for_requests_with_the_token(client: Client, job: PaperJob) -> None:
+    [guest, unnamed] = [key.to_json() for key in job.keys(top=2)]
+    known = [{**guest, "hash": "9223372036854775807"}, {**unnamed, "hash": "-5"}]
+    token = {"Authorization": f"Bearer {SECRET}"}
+    assert client.get("jobs/words/keys?top=2", headers=token).json() == {"keys": known}
+    assert client.get("jobs/words/keys?top=1", headers=token).json() == {"keys": known[:1]}
+    without_names = {"keys": [{**key, "name": None} for key in known]}
+    assert client.get("jobs/words/keys?top=2").json() == without_names
+    wrong_token = {"Authorization": "Bearer another-token-of-nobody"}
+    assert client.get("jobs/words/keys?top=2", headers=wrong_token).json() == without_names
+
+
+def test_no_open_read_has_the_name_of_a_key(client: Client) -> None:
+    paths = [path for path, item in client.get("openapi.json").json()["paths"].items() if "get" in item]
+    reads = [path.replace("{job}", "words") for path in paths if "{number}" not in path and "events" not in path]
+    assert any(path.endswith("/keys") for path in reads)
+    for path in reads:
+        assert "Zürich" not in client.get(path).text
+
+
+def test_a_stage_that_the_job_does_not_have_is_not_found(client: Client) -> None:
+    found = client.get("jobs/words/keys", params={"stage": "sums"})
+    assert (found.status_code, found.json()["type"]) == (404, "urn:elastic:UnknownStage")
 
 
 def test_assignment_workload_and_load_are_those_of_the_job(client: Client, job: PaperJob) -> None:

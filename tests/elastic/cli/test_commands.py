@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from elastic.__main__ import main
 from elastic.api import serve
-from elastic.cli import connection, scaling
+from elastic.cli import connection, migrating
 from elastic.cli.client import Conflict, Unreachable
 from elastic.cli.connection import Connection, announce
 from tests.elastic.api.paper_job import PaperJob
@@ -102,6 +102,24 @@ def test_plans_of_several_strategies_are_compared_and_change_nothing(job: PaperJ
     assert all(strategy in shown.output for strategy in ("ssm", "even", "consistent-hash"))
     assert [one["strategy"] for one in compared["plans"]] == ["ssm"]
     assert job.assignment() == before
+
+
+@pytest.mark.usefixtures("served")
+def test_the_heaviest_keys_are_shown_with_their_names(job: PaperJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    shown, one = elastic("keys"), elastic("keys", "--top", "1", "--stage", "CountByKey", "--json")
+
+    assert shown.exit_code == 0, shown.output
+    assert all(text in shown.output for text in ("Zürich, 8001", "3 guest", "1,200", "5.6%", "4.1 kB"))
+    [key] = json.loads(one.output)["keys"]
+    assert key == {**job.keys()[0].to_json(), "hash": "9223372036854775807"}
+    assert "there is no stage 'sums'" in elastic("keys", "--stage", "sums").output
+
+
+def test_without_the_token_keys_have_no_names(served: Connection) -> None:
+    shown = elastic("keys", "--url", served.url, "--job", served.job)
+    assert "9223372036854775807" in shown.output
+    assert "Zürich" not in shown.output
 
 
 @pytest.mark.usefixtures("served")
@@ -241,7 +259,7 @@ def test_a_user_who_stops_watching_a_migration_learns_that_it_continues(monkeypa
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scaling, "time", SimpleNamespace(sleep=interrupt))
+    monkeypatch.setattr(migrating, "time", SimpleNamespace(sleep=interrupt))
     job = PaperJob(step_seconds=0.1)
     with serve(job) as server, announce(Connection(server.url, job.name, server.token)):
         done = elastic("scale", "--nodes", "5", "--relax", "--yes")

@@ -15,15 +15,19 @@ from elastic.control import (
     AutoscalerSettings,
     Decision,
     JobJournal,
-    Migration,
+    KeyMigration,
+    KeyRequest,
     Monitor,
     NodeCounters,
     Observation,
     Scaler,
     ScaleRequest,
+    TaskMigration,
     Vitals,
 )
-from elastic.errors import MigrationInProgress
+from elastic.errors import KeysNotMeasured, MigrationInProgress
+from migration import KeyLoads, plan_keys
+from migration.errors import KeysInfeasible
 from storage.errors import StoreUnavailable
 from storage.journal import JournalRecord
 from tests.elastic.control.test_control import TASKS, PaperCluster
@@ -37,13 +41,15 @@ class BusyCluster(PaperCluster):
     def __init__(self, room_for: int = 10) -> None:
         super().__init__(room_for)
         self.demand = 1.0
+        self.shares: dict[str, float] = {}  # of the demand, by node; equal ones if empty
         self.lost: set[str] = set()
         self._busy: dict[str, float] = {}
 
     def work(self, seconds: float) -> None:
         working = self.current.nodes
         for node in working:
-            self._busy[node] = self._busy.get(node, 0.0) + seconds * min(1.0, self.demand / len(working))
+            share = self.shares.get(node, 1 / len(working))
+            self._busy[node] = self._busy.get(node, 0.0) + seconds * min(1.0, self.demand * share)
 
     def vitals(self) -> Vitals:
         up = {node: self._busy.get(node, 0.0) for node in self.nodes - self.lost}
@@ -235,7 +241,7 @@ def test_a_request_that_a_full_cluster_refused_is_repeated_after_a_cool_down() -
 
 def test_a_request_during_another_migration_is_recorded_and_followed_by_a_cool_down() -> None:
     class BusyScaler(Scaler):
-        def scale(self, *_: Any, **__: Any) -> Migration:
+        def scale(self, *_: Any, **__: Any) -> TaskMigration:
             raise MigrationInProgress
 
     late = world(demand=2.0)
@@ -296,3 +302,91 @@ def test_a_stopped_autoscaler_reports_that_it_is_stopped() -> None:
     assert not stopped.is_stopped
     stopped.stop()
     assert stopped.is_stopped
+
+
+class KeyScaler(Scaler):
+    """Answers requests to move keys with these errors, one after the other; then with a migration that is over."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.requests: list[KeyRequest] = []
+        self.errors: list[Exception] = []
+
+    def move_keys(self, request: KeyRequest, *, queue: bool = False) -> KeyMigration:  # noqa: ARG002
+        self.requests.append(request)
+        if self.errors:
+            raise self.errors.pop(0)
+        migration = KeyMigration(plan_keys(KeyLoads([1], [0], [0], [1.0]), 2, relax=True), [], self._cluster)
+        migration.end("done")
+        self._current = migration
+        return migration
+
+
+def infeasible(heaviest_hash: int | None) -> KeysInfeasible:
+    return KeysInfeasible(
+        strategy="knap",
+        keys=5,
+        nodes=2,
+        theta=0.1,
+        cap=1.1,
+        heaviest_hash=heaviest_hash,
+        heaviest_work=1.5,
+        smallest_theta=0.4,
+    )
+
+
+def unbalanced(**how: Any) -> tuple[World, KeyScaler]:
+    found = world(demand=1.0, policy="imbalance", **how)
+    found.cluster.shares = {"node-1": 0.7, "node-2": 0.3}
+    scaler = found.scaler = KeyScaler(found.cluster, found.monitor, found.journal)
+    found.autoscaler = found.create_autoscaler()
+    return found, scaler
+
+
+def test_a_sustained_imbalance_is_answered_by_moving_keys_once_per_cool_down() -> None:
+    job, scaler = unbalanced()
+    assert set(job.steps(WINDOW + 3)) == {2}
+    assert [(request.theta, request.relax) for request in scaler.requests] == [(0.1, False)]
+    [decided] = job.records("decided")
+    assert (decided["nodes"], decided["target"]) == (2, 2)
+    assert "busier than the mean" in decided["reason"]
+    job.steps(COOL_DOWN + WINDOW + 2)
+    assert len(scaler.requests) == 2
+
+
+def test_a_theta_that_no_plan_reaches_is_relaxed() -> None:
+    job, scaler = unbalanced()
+    scaler.errors = [infeasible(None)]
+    job.steps(WINDOW + 3)
+    assert [request.relax for request in scaler.requests] == [False, True]
+    assert len(job.records("decided")) == 1
+
+
+def test_a_key_that_is_too_heavy_for_any_node_is_reported_with_what_helps() -> None:
+    job, scaler = unbalanced()
+    scaler.errors = [infeasible(17)]
+    job.steps(WINDOW + 3)
+    assert [request.relax for request in scaler.requests] == [False]
+    [recommended] = job.records("recommended")
+    assert "neither more nodes nor moves help" in recommended["reason"]
+    assert "hash 17" in recommended["reason"]
+    assert "grouping='partial'" in recommended["reason"]
+    decision = job.autoscaler.last_decision
+    assert decision is not None
+    assert "cooling down" in decision.reason or "hash 17" in decision.reason
+
+
+def test_a_refused_rebalance_is_recorded_and_followed_by_a_cool_down() -> None:
+    job, scaler = unbalanced()
+    scaler.errors = [KeysNotMeasured(0)] * 9
+    job.steps(WINDOW + COOL_DOWN)
+    assert len(scaler.requests) == 1
+    [refused] = job.records("refused")
+    assert refused["error"].startswith("KeysNotMeasured: ")
+
+
+def test_an_autoscaler_that_only_recommends_moves_no_key() -> None:
+    job, scaler = unbalanced(recommend_only=True)
+    job.steps(WINDOW + 3)
+    assert scaler.requests == []
+    assert len(job.records("recommended")) == 1

@@ -19,9 +19,10 @@ from elastic.control import (
     Scaler,
     ScaleRequest,
     TaskCounters,
+    TaskMigration,
     Vitals,
 )
-from elastic.core.events import MigrationRequested
+from elastic.core.events import MigrationRequested, RekeyRequested
 from elastic.errors import InvalidRequest, MigrationFailed, MigrationInProgress, TooFewSlots
 from migration import Assignment, Workload
 from migration.errors import Infeasible
@@ -44,7 +45,7 @@ class PaperCluster(PaperNodes):
     def vitals(self) -> Vitals:
         return Vitals({node: NodeCounters(node, 0.0, 0) for node in self.nodes}, 0, 4)
 
-    def begin(self, request: MigrationRequested) -> None:
+    def begin(self, request: MigrationRequested | RekeyRequested) -> None:
         super().begin(request)
         self.go.wait(10)
         self.carry_out()
@@ -256,11 +257,11 @@ def test_a_pause_that_comes_while_a_migration_is_about_to_go_on_counts() -> None
 class OvertakenCluster(PaperCluster):
     """A request about the migration arrives before the begin of it does; nothing is carried out."""
 
-    def begin(self, request: MigrationRequested) -> None:
+    def begin(self, request: MigrationRequested | RekeyRequested) -> None:
         getattr(self.migrating, self.overtaking)()
         PaperNodes.begin(self, request)
 
-    migrating: Migration
+    migrating: TaskMigration
     overtaking: str
 
 
@@ -268,7 +269,7 @@ class OvertakenCluster(PaperCluster):
 def test_a_request_that_overtakes_the_begin_of_its_migration_is_not_lost(overtaking: str) -> None:
     cluster = OvertakenCluster()
     made = ScaleRequest(nodes=4).plan(cluster.current, Workload.uniform(TASKS))
-    migration = cluster.migrating = Migration(made, [made.moves], cluster)
+    migration = cluster.migrating = TaskMigration(made, [made.moves], cluster)
     cluster.overtaking = overtaking
     if overtaking == "resume":
         migration.pause()
@@ -347,7 +348,7 @@ def test_two_controllers_never_overwrite_each_others_records() -> None:
 def test_a_paused_migration_has_no_time_left_and_its_pause_does_not_slow_the_estimate() -> None:
     cluster = PaperCluster()
     made = ScaleRequest(nodes=4).plan(cluster.current, Workload.uniform(TASKS))
-    migration = Migration(made, [[move] for move in made.moves], cluster)
+    migration = TaskMigration(made, [[move] for move in made.moves], cluster)
     cluster.add_nodes(made.joining)
     migration.phase = "moving"
     cluster.go.clear()

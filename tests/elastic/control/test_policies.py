@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from elastic.control import POLICIES, AutoscalerSettings, Decision, Load, Observation
-from elastic.control.autoscale import Utilisation
+from elastic.control.autoscale import Imbalance, Utilisation
 from elastic.errors import InvalidAutoscaling, InvalidRequest, UnknownPolicy
 
 MAX_PENDING = 4
@@ -159,3 +159,35 @@ def test_invalid_scaling_arguments_are_refused_before_anything_starts() -> None:
 def test_a_decision_for_a_fraction_of_a_node_is_refused() -> None:
     with pytest.raises(InvalidAutoscaling):
         Decision(1.5, "one and a half")  # type: ignore[arg-type]
+
+
+def observe_nodes(*busy: float) -> Observation:
+    utilisation = {f"node-{number}": share for number, share in enumerate(busy)}
+    return Observation(0.0, len(busy), Load(30.0, utilisation, {}, 0.0, MAX_PENDING, 0.0))
+
+
+def test_a_busiest_node_far_above_the_mean_calls_for_moves_of_keys_and_not_for_nodes() -> None:
+    decision = Imbalance(theta=0.2, stage="count").decide(observe_nodes(0.9, 0.4, 0.4))
+    assert decision.target == 3
+    assert decision.rebalance is not None
+    assert (decision.rebalance.theta, decision.rebalance.stage) == (0.1, "count")
+    assert decision.reason == "node-0 is 59% busier than the mean, above theta 20%"
+
+
+@pytest.mark.parametrize(
+    ("why", "busy"),
+    [
+        ("balanced", (0.5, 0.45, 0.55)),
+        ("too much work, however it is spread", (1.0, 0.6, 0.9)),
+        ("too little work to matter", (0.2, 0.02, 0.02)),
+    ],
+)
+def test_keys_stay_where_moving_them_gains_nothing(why: str, busy: tuple[float, ...]) -> None:
+    observation = observe_nodes(*busy)
+    assert Imbalance(theta=0.2).decide(observation) == Utilisation().decide(observation), why
+
+
+@pytest.mark.parametrize("options", [{"theta": 0}, {"theta": "much"}, {"idle": -1}, {"low": 2}])
+def test_an_imbalance_policy_refuses_values_that_make_no_sense(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidAutoscaling):
+        AutoscalerSettings.from_arguments(8, policy="imbalance", ceiling=4, **options)

@@ -202,7 +202,7 @@ def test_requests_about_another_migration_change_nothing() -> None:
     cluster = Cluster([2, 2, 0, 0], 1)
     for request in (events.PauseRequested, events.CancelRequested, events.ResumeRequested):
         assert cluster.hear(request("m0")) == []
-    cluster.hear(events.MigrationNoted("m0", "a line"))
+    cluster.hear(events.ChangeNoted("m0", "a line"))
     assert not cluster.migration.is_paused
     assert not cluster.migration.is_cancelled
     assert cluster.migration.story == ()

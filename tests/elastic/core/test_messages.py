@@ -7,6 +7,7 @@ import pytest
 
 from elastic.core.ids import Batch, Epoch, UnitId
 from elastic.core.json_codec import derive_codec
+from elastic.core.key_statistics import KeyColumns, KeyStatistics, UnitKeys
 from elastic.core.messages import (
     COMMANDS,
     KINDS,
@@ -36,7 +37,7 @@ from elastic.core.messages import (
     decode_message,
     encode_message,
 )
-from elastic.core.statistics import HeavyKey, RunningStep, UnitStatistics
+from elastic.core.statistics import RunningStep, UnitStatistics
 from elastic.core.steps import Position, Step
 from elastic.results import ResultRef
 from storage.state import BatchTime, LogRef, StateRef
@@ -87,7 +88,15 @@ MESSAGES: list[Message] = [
         staged_bytes=8,
         replayed_rows=9,
         units=(UnitStatistics(UNITS[1], 10, 0.5, 100),),
-        heavy_keys=(HeavyKey("a", 5, 4),),
+        keys=KeyStatistics.of(
+            3,
+            10.0,
+            (UnitKeys(UNITS[1], 9.5, 7, 20, 0.25, 800, 2),),
+            KeyColumns.of([-5, 2**62], [0, 0], [4, 3], [0.1, 0.05], [80, 8]),
+            {0: "a"},
+            5,
+            stride=4,
+        ),
         running=RunningStep(AT, UNITS, 0.1, 0.2),
     ),
 ]

@@ -99,7 +99,7 @@ def test_requests_about_a_migration_are_posted_to_the_driver() -> None:
         events.PauseRequested("m1"),
         events.ResumeRequested("m1"),
         events.CancelRequested("m1"),
-        events.MigrationNoted("m1", "a line"),
+        events.ChangeNoted("m1", "a line"),
     ]
 
 

@@ -59,7 +59,7 @@ def test_a_paused_migration_holds_no_lease_and_opens_the_next_one_when_it_goes_o
     cluster.open_lease(0)
     cluster.hear(events.PauseRequested("m1"))
     assert cluster.move("node-1", "node-2", LEASES[0]) == [commands.CloseMigrationLease(LEASES[0])]
-    assert cluster.hear(events.MigrationNoted("m1", "still paused")) == []
+    assert cluster.hear(events.ChangeNoted("m1", "still paused")) == []
     assert cluster.hear(events.ResumeRequested("m1")) == [commands.OpenMigrationLease()]
     assert cluster.hear(events.ResumeRequested("m1")) == []  # it is being opened
 

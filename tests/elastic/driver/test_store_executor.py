@@ -1,10 +1,11 @@
 """Commands to the store: an event follows only what was done, and a lease is closed only behind its commit."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elastic import retry
@@ -12,11 +13,12 @@ from elastic.core import commands, events
 from elastic.core.ids import Batch, UnitId
 from elastic.driver.store_executor import StoreExecutor
 from elastic.errors import StoreUnreachable
+from elastic.operators.key_records import are_orders
 from elastic.results import ResultLog
-from elastic.routing import KeyTable, Routing, TableGrouping
+from elastic.routing import KeyOrders, KeyTable, Routing, TableGrouping
 from migration import Assignment
 from storage.errors import StoreUnavailable
-from storage.state import BatchTime, Collector, Manifest, Manifests, SourceBatch
+from storage.state import BatchTime, Collector, InputLog, Manifest, Manifests, SourceBatch
 from storage.stores.memory import MemoryStore
 from tests.elastic.driver.local_job import until
 from tests.elastic.driver.parts import SECRET
@@ -44,6 +46,7 @@ class Executor:
         self._watch(monkeypatch, self.manifests.leases, "close")
         self.executor = StoreExecutor(
             self.manifests,
+            InputLog(self.store, SECRET, "job"),
             self.results,
             Collector(self.store, SECRET, "job"),
             retry_seconds=retry_seconds,
@@ -230,9 +233,32 @@ def test_a_close_ends_retries_and_waits_for_what_is_queued(monkeypatch: pytest.M
     assert executor.posted == []
 
 
+def regrouping_to(table: TableGrouping, orders: Mapping[int, KeyOrders] | None = None) -> commands.Regrouping:
+    return commands.Regrouping((table,), orders or {})
+
+
+def test_orders_are_logged_once_and_committed_with_their_round(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor.fail_at(monkeypatch, "put", [away()])
+    orders = {2: KeyOrders(np.array([17, 5]), np.array([3, 4]))}
+    round_ = replace(ROUND, round=1, source=None, complete=False, regrouping=regrouping_to(TableGrouping(), orders))
+    executor.executor.commit_round(replace(ROUND, complete=False), "e1")
+    executor.executor.commit_round(round_, "e2")
+    until(lambda: len(executor.posted) == 2, "both answers")
+    _, (committed, _) = executor.posted
+    [ref] = committed.logs
+    assert committed.manifest.log == (ref,)
+    assert ref.size > 0
+    [(unit, records)] = InputLog(executor.store, SECRET, "job").read(ref, range(4)).items()
+    assert unit == 2
+    assert are_orders([records])
+    assert records.to_pydict() == {"hash": [17, 5], "target": [3, 4]}
+
+
 def test_a_round_and_new_groupings_are_committed_in_one_manifest(executor: Executor) -> None:
     table = TableGrouping(KeyTable.from_entries({17: 3}))
-    executor.executor.commit_round(replace(ROUND, groupings=(table,)), "e1")
+    executor.executor.commit_round(replace(ROUND, regrouping=regrouping_to(table)), "e1")
     committed = executor.wait_for(events.RoundCommitted)
     assert committed.routing.groupings.by_stage == (table,)
     assert committed.routing.epoch == committed.routing.groupings.epoch == committed.manifest.epoch == 1
@@ -245,14 +271,14 @@ def test_a_round_and_new_groupings_are_committed_in_one_manifest(executor: Execu
 
 def test_a_round_with_groupings_that_is_committed_again_changes_nothing(executor: Executor) -> None:
     for _ in range(2):
-        executor.executor.commit_round(replace(ROUND, groupings=(TableGrouping(),)), "e1")
+        executor.executor.commit_round(replace(ROUND, regrouping=regrouping_to(TableGrouping())), "e1")
     until(lambda: len(executor.posted) == 2, "both answers")
     first, second = (event for event, _ in executor.posted)
     assert (first.routing, first.manifest.number) == (second.routing, second.manifest.number)
 
 
 def test_groupings_outlive_a_change_of_the_assignment(executor: Executor) -> None:
-    executor.executor.commit_round(replace(ROUND, groupings=(TableGrouping(),)), "e1")
+    executor.executor.commit_round(replace(ROUND, regrouping=regrouping_to(TableGrouping())), "e1")
     executor.executor.commit_assignment(commands.CommitAssignment(Assignment.even(tasks=4, nodes=3)), "e2")
     committed = executor.wait_for(events.AssignmentCommitted)
     assert committed.routing.groupings.by_stage == (TableGrouping(),)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from elastic.core import events
 from elastic.core.ids import Batch
+from elastic.core.view import JobView
 from elastic.deadlines import Deadline
 from elastic.errors import IndivisibleState, InvalidJob, JobStopped, SinkFailed, StateUnavailable
 from elastic.job.job import Job
@@ -21,7 +22,7 @@ from elastic.local import LocalNetwork, ThreadLauncher
 from elastic.local.run import TableSource, local_run
 from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNext, ToSink
 from elastic.results import MemorySink
-from elastic.routing import KeyTable, TableGrouping, hash_key
+from elastic.routing import KeyTable, KeyTargets, TableGrouping, hash_key
 from storage import Secret
 from storage.state import BatchTime, UnitId
 
@@ -53,6 +54,14 @@ def test_everything_is_counted_and_can_be_read_by_key(job: Job) -> None:
     assert job.batches() == (3, 3)
     status = job.status()
     assert (status.state, status.rows, status.problems) == ("running", 10, ())
+
+
+def test_the_routing_is_that_of_the_newest_commit(job: Job) -> None:
+    before = job.routing()
+    job.scale(3).wait(30)
+    assert (len(before.assignment.nodes), before.groupings) == (2, job.routing().groupings)
+    assert job.routing().assignment == job.assignment()
+    assert job.routing().epoch > before.epoch
 
 
 def test_a_stop_saves_everything_and_then_nothing_can_be_asked(job: Job) -> None:
@@ -222,18 +231,31 @@ class Letters(Operator):
         state.value.update(part)
 
 
-def test_keys_of_a_table_are_found_among_their_guests_and_move_with_them() -> None:
+def rekey(job: Job, stage: int, tasks: dict[str, int | None]) -> None:
+    """Move keys to the guests of tasks and wait until they have moved; an idle stream is enough."""
+    targets = KeyTargets.from_mapping(stage, {hash_key(key): task for key, task in tasks.items()})
+    request_id = f"{stage} {tasks}"
+    job._driver.post(events.RekeyRequested(request_id, (targets,), (1.0,)))
+
+    def is_over(view: JobView) -> bool:
+        return view.rekeying is not None and view.rekeying.id == request_id and view.rekeying.is_over
+
+    job._driver.views.wait_for(is_over, 30.0, "the keys to move")
+
+
+def test_keys_move_to_the_guests_of_other_tasks_and_on_with_these() -> None:
     stages = [Stage(Letters(), "word", grouping="table"), Stage(CountByKey(), "letter", grouping="table")]
     source = TableSource(LocalNetwork(), BATCHES)
     with local_run(source, key="word", operator=stages, secret=SECRET, settings=FAST) as job:
-        table = TableGrouping(KeyTable.from_entries({hash_key("e"): 5, hash_key("ee"): 5}))
-        job._driver.post(events.RegroupRequested((table, table)))
-        source.append(pa.table({"word": ["a"]}))  # a batch to commit the tables with, whichever came before
         job.process_all_available()
-        assert job._driver.view.routing.groupings.by_stage == (table, table)
+        rekey(job, 0, {"a": 5})
+        rekey(job, 1, {"a": 5, "e": 5})
+        by_word, by_letter = job._driver.view.routing.groupings.by_stage
+        assert by_word == TableGrouping(KeyTable.from_entries({hash_key("a"): 5}))
+        assert by_letter == TableGrouping(KeyTable.from_entries({hash_key("a"): 5, hash_key("e"): 5}))
         source.append(pa.table({"word": ["ee", "e", "a"]}))
         job.process_all_available()
-        letters = {**counts_of(4), "a": counts_of(4)["a"] + 2, "e": 3}
+        letters = {**counts_of(4), "a": counts_of(4)["a"] + 1, "e": 3}
         job.snapshot()
         saved = job._driver.view.manifest.units
         guests = {unit for unit, state in saved.items() if unit.guests and state is not None}
@@ -242,6 +264,20 @@ def test_keys_of_a_table_are_found_among_their_guests_and_move_with_them() -> No
             job.scale(nodes).wait(30)
             assert {letter: job.state(letter, "CountByKey") for letter in "abcde"} == letters
             assert job.state("ee", "Letters") == 1
+        rekey(job, 1, {"a": None})
+        assert {letter: job.state(letter, "CountByKey") for letter in "abcde"} == letters
+
+
+def test_keys_that_move_before_the_first_rows_cost_none_of_them() -> None:
+    source = TableSource(LocalNetwork(), ())
+    stage = Stage(CountByKey(), "word", grouping="table")
+    with local_run(source, key="word", operator=stage, schema=BATCHES[0].schema, secret=SECRET, settings=FAST) as job:
+        rekey(job, 0, {"a": 5, "b": 2})
+        assert job.batches()[0] == 0  # a tick
+        for rows in BATCHES:
+            source.append(rows)
+        job.process_all_available()
+        assert {word: job.state(word) for word in "abcd"} == counts_of(4)
 
 
 def test_a_stage_whose_state_belongs_to_the_task_is_refused_before_anything_starts() -> None:

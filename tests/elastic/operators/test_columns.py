@@ -98,7 +98,7 @@ def check_against_a_dict(schema: pa.Schema, batches: list[list[tuple[Any, ...]]]
 
 
 @pytest.mark.parametrize("name", KEY_TYPES)
-@settings(max_examples=settings().max_examples // 4)
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_one_key_column_of_any_type_behaves_like_a_dict(name: str, data: st.DataObject) -> None:
     kind, values = KEY_TYPES[name]

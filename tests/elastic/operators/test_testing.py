@@ -19,7 +19,7 @@ def new_tester(name: str, **options: Any) -> OperatorTester:
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-@settings(max_examples=settings().max_examples // 5)
+@settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_scaling_and_crashing_change_nothing(name: str, data: st.DataObject) -> None:
     scenario = [*data.draw(batches), [], [], []]

@@ -9,7 +9,7 @@ from elastic.control.request import MODES, TRANSFERS
 from elastic.core import events
 from elastic.errors import ElasticError
 from elastic.node.process import NodeProcess
-from elastic.routing import KeyTable, TableGrouping, hash_key
+from elastic.routing import KeyTargets, hash_key
 from migration.errors import MigrationError
 from storage.errors import StorageError
 from tests.elastic.simulation.life import Life
@@ -28,6 +28,7 @@ _USER_SECONDS = 5.0  # after which a user's call has taken effect: a pause that 
 _MEAN_SECONDS = 1.2  # between two disturbances
 _AMBUSH_SECONDS = 2.0
 _AMBUSH_POLL_SECONDS = 0.004
+_CONTROLS = (events.PauseRequested, events.ResumeRequested, events.CancelRequested)
 _SWITCHES = (0, 0, 3, 10, 40)  # after the clock has moved, so that things happen in the middle of others
 
 
@@ -69,9 +70,31 @@ def is_saved_and_moves(life: Life, node: NodeProcess) -> bool:
     return life.job._driver._loop._coordinator.snapshots.is_committing and has_release(life, node)
 
 
-_RISKS = (has_release, has_offer, has_output, owes_output, is_loading, has_answered_snapshot, is_saved_and_moves)
+def is_awaited_by_rekeying(life: Life, node: NodeProcess) -> bool:
+    """Keys move, and the node has not taken the orders or the parts."""
+    rekeying = None if life.job is None else life.job._driver.view.rekeying
+    return rekeying is not None and node._context.node in rekeying.awaited
+
+
+def has_parts(life: Life, node: NodeProcess) -> bool:
+    """Keys have left units of the node, and their states are not in the store."""
+    return is_awaited_by_rekeying(life, node) and any(result.parts for result in node._writer._pending)
+
+
+_RISKS = (
+    has_release,
+    has_offer,
+    has_output,
+    owes_output,
+    is_loading,
+    has_answered_snapshot,
+    is_saved_and_moves,
+    is_awaited_by_rekeying,
+    has_parts,
+)
 _MOVING = (has_release, has_offer, owes_output, is_loading, is_saved_and_moves)
 _SAVING = (has_answered_snapshot, is_saved_and_moves)
+_REKEYING = (is_awaited_by_rekeying, has_parts)
 
 
 class Chaos:
@@ -147,6 +170,8 @@ class Chaos:
             self._migrate(life)
         if is_at_risk in _SAVING:
             self._snapshot(life)
+        if is_at_risk in _REKEYING:
+            self._rekey(life)
         disturb = self._chance.choice(
             [
                 self._kill_node,
@@ -233,21 +258,30 @@ class Chaos:
         }
         return self._call(life, f"scale {request}", lambda: life.job.scale(**request))  # type: ignore[union-attr]
 
-    def _regroup(self, life: Life) -> bool:
-        """Give every stage that has a table another one. States stay: the oracle knows which unit gets which rows."""
+    def _rekey(self, life: Life) -> bool:
+        """Move some keys of a stage that has a table, in some portions."""
         if not life.is_running or life.job is None:
             return False
         driver = life.job._driver
-        by_stage = [
-            self._another_table() if one.kind == "table" else one for one in driver.view.routing.groupings.by_stage
-        ]
-        if not by_stage:
+        tables = [number for number, one in enumerate(driver.view.routing.groupings.by_stage) if one.kind == "table"]
+        if not tables:
             return False
-        return self._call(life, "regroup", lambda: driver.post(events.RegroupRequested(tuple(by_stage))))
+        stage = self._chance.choice(tables)
+        portions = tuple(self._some_targets(stage) for _ in range(self._chance.choice([1, 1, 2, 4])))
+        request = events.RekeyRequested(f"rekeying-{self.done['rekey']}", portions, (1.0,) * len(portions))
+        return self._call(life, f"rekey {portions}", lambda: driver.post(request))
 
-    def _another_table(self) -> TableGrouping:
+    def _some_targets(self, stage: int) -> KeyTargets:
         keys = self._chance.sample(range(_KEYS), self._chance.choice([0, 1, 5, _KEYS]))
-        return TableGrouping(KeyTable.from_entries({hash_key(key): self._chance.randrange(TASKS) for key in keys}))
+        return KeyTargets.from_mapping(
+            stage, {hash_key(key): self._chance.choice([None, *range(TASKS)]) for key in keys}
+        )
+
+    def _control_rekeying(self, life: Life) -> bool:
+        if not life.is_running or life.job is None or (rekeying := life.job._driver.view.rekeying) is None:
+            return False
+        driver, what = life.job._driver, self._chance.choice(_CONTROLS)
+        return self._call(life, what.__name__, lambda: driver.post(what(rekeying.id)))
 
     def _control_migration(self, life: Life) -> bool:
         migration = None if life.job is None else life.job.migration
@@ -260,6 +294,9 @@ class Chaos:
         migration = None if life.job is None else life.job.migration
         if migration is not None:
             self._call(life, "resume", migration.resume)
+        if life.job is not None and (rekeying := life.job._driver.view.rekeying) is not None:
+            driver = life.job._driver
+            self._call(life, "resume", lambda: driver.post(events.ResumeRequested(rekeying.id)))
 
     def _call(self, life: Life, what: str, call: Callable[[], object]) -> bool:
         """In a thread of the driver; what a user may be told in such a world is no error."""

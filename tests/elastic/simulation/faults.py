@@ -34,7 +34,8 @@ CRASHES = {
     "snapshot": 3,
     "store_outage": 0.5,
     "look_up": 1,
-    "regroup": 6,
+    "rekey": 6,
+    "control_rekeying": 1,
 }
 
 WORLDS = {
@@ -53,7 +54,8 @@ WORLDS = {
             "cut_node_from_store": 1,
             "kill_driver": 0.3,
             "snapshot": 2,
-            "regroup": 6,
+            "rekey": 6,
+            "control_rekeying": 1,
         }
     ),
 }

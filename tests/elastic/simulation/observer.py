@@ -59,10 +59,11 @@ class Observer:
         self._note_rows(logs)
 
     def _note_groupings(self, manifest: Manifest) -> None:
-        """Groupings hold for the batches after the last complete one: they may not change within a batch."""
+        """Groupings hold for the batches after the newest one: they may not change within a batch."""
         groupings = Routing.from_json(manifest.assignment).groupings
         if not self.committed.groupings or groupings != self.committed.groupings[-1][1]:
-            self.committed.groupings.append((manifest.last_batch + 1, groupings))
+            newest = -1 if manifest.latest_time is None else manifest.latest_time.batch
+            self.committed.groupings.append((newest + 1, groupings))
 
     def _note_batch(self, entry: Any) -> None:
         time: Any = entry.time if isinstance(entry, BatchCommit) else entry.latest_time
@@ -71,7 +72,7 @@ class Observer:
             return
         self.committed.times.append(time)
         source = entry.source
-        is_new = source is not None and source.batch not in self.committed.sources
+        is_new = source is not None and source.batch >= 0 and source.batch not in self.committed.sources
         self.committed.sources.append(source.batch if is_new else None)
 
     def _note_rows(self, logs: tuple[LogRef, ...]) -> None:

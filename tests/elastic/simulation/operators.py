@@ -178,9 +178,9 @@ class Relay(ByKey):
 PIPELINES: dict[str, list[Stage]] = {
     "order in round 0": [Stage(History(), ("key",))],
     "order in every round": [Stage(Chain(), ("key",))],
-    "processing time": [Stage(Alarm(), ("key",))],
+    "processing time": [Stage(Alarm(), ("key",), grouping="table")],
     "event time": [Stage(Windows(), ("key",))],
-    "columns": [Stage(CountByKey(), ("key",))],
+    "columns": [Stage(CountByKey(), ("key",), grouping="table")],
     "two stages": [Stage(Countdown(), ("key",)), Stage(CountByKey(), ("key",))],
     "a table of keys": [Stage(History(), ("key",), grouping="table")],
     "tables between rounds": [

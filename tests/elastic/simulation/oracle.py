@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from elastic.core import ids
@@ -108,6 +109,7 @@ class Oracle:
             while any(waiting.values()) or round_ == 0:
                 waiting = self._take_round(Position(ids.Batch(batch), round_), time, waiting)
                 round_ += 1
+            self._move_keys(self._committed.groupings_of(batch), self._committed.groupings_of(batch + 1))
 
     def states(self) -> dict[UnitId, str]:
         return {unit: text_of(state) for unit, state in self._states.items()}
@@ -128,6 +130,16 @@ class Oracle:
                 if table is not None and table.num_rows:
                     emitted.setdefault(target, []).append(table)
         return emitted
+
+    def _move_keys(self, before: Groupings, after: Groupings) -> None:
+        """Move the state of every key that a table names to where the groupings after the batch lead."""
+        for number, stage in enumerate(self._stages):
+            tables = [getattr(one[number], "table", ()) for one in (before, after)]
+            for hashed in {hashed for table in tables for hashed, _ in table}:
+                source, target = before.unit_of(hashed, number), after.unit_of(hashed, number)
+                if source != target:
+                    part = stage.part(self._states[source], np.array([hashed], np.int64))
+                    stage.join(self._states[target], part)
 
     def _rows(self, position: Position, unit: UnitId, waiting: list[pa.Table]) -> list[pa.Table]:
         """The rows of a unit, in the order of the log; of a stage that combines rows the log has other ones."""
@@ -163,7 +175,11 @@ def lines_of(stage: str, batch: int, rows: pa.Table | None) -> list[str]:
 
 def text_of(state: Any) -> str:
     value = state.value
-    timers = sorted((timer, list(values)) for timer, values in state.timers.to_columns().items())
+    columns = state.timers.to_columns()
+    timers = [  # in any order: timers of keys that moved come behind others
+        sorted(zip(*(map(str, columns[f"{kind}.{name}"]) for name in ("at_ms", "keys", "names")), strict=True))
+        for kind in ("event", "processing")
+    ]
     if hasattr(value, "to_table"):
         return str(sorted(value.to_table().to_pylist(), key=str))
     return f"{sorted((value or {}).items())} {timers}"

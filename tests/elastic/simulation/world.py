@@ -154,8 +154,9 @@ class World:
         if not self.store.is_reachable:
             return False
         newest, published = life.job.batches()
-        migration = life.job.migration
-        return published == newest and (migration is None or migration.is_over)
+        migration, rekeying = life.job.migration, life.job._driver.view.rekeying
+        is_moving = any(change is not None and not change.is_over for change in (migration, rekeying))
+        return published == newest and not is_moving
 
     def _check_owners(self) -> None:
         """No unit works on two nodes that the driver listens to."""

@@ -99,7 +99,7 @@ def test_the_same_seed_gives_the_same_values_with_any_workers() -> None:
 @pytest.mark.parametrize("terms", ["boundary", "interval", "both"])
 def test_every_kind_of_terms_saves_state_and_survives_being_saved(terms: str) -> None:
     process = DecisionProcess(skewed(32, seed=3), walk(4, 7), tau=0.3)
-    learned = train(process, terms=terms, samples=100, sequences=10, rounds=3)
+    learned = train(process, terms=terms, samples=60, sequences=6, rounds=2)
     assert learned.gain_over_ssm > 0
     assert learned.comparison.gain(TWO_STEPS) > 0
     arrays, facts = learned.to_parts()

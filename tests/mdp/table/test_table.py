@@ -138,8 +138,8 @@ def test_a_table_that_is_not_there_or_was_signed_by_others_is_refused(exact: Val
 def test_counting_decides_between_exact_and_approximate_and_says_why() -> None:
     said: list[str] = []
     table = mdp.project(
-        Workload.uniform(20),
-        walk(2, 4),
+        Workload.uniform(12),
+        walk(2, 3),
         tau=0.4,
         most_partitions=10,
         report=lambda report: said.append(report.text) if isinstance(report, Notice) else None,

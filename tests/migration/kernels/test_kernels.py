@@ -20,7 +20,7 @@ def frozen(array: Floats) -> Floats:
     return array
 
 
-@settings(max_examples=max(300, settings().max_examples))
+@settings(max_examples=max(100, settings().max_examples))
 @given(questions(most_tasks=14), st.integers(0, 10_000), st.sampled_from(["none", "boundary", "both"]))
 def test_both_kernels_choose_the_same_boundaries_to_the_last_bit(question: Question, seed: int, costs: str) -> None:
     workload, tasks = question.workload, question.workload.tasks
@@ -80,7 +80,8 @@ def run(program: str, **environment: str) -> list[str]:
 def test_the_plain_kernels_are_used_when_asked_for() -> None:
     kernel, _, cost = run(PLAN_AND_NAME, ELASTIC_KERNEL="numpy")
     assert kernel == "numpy"
-    assert run(PLAN_AND_NAME) == ["numba", run(PLAN_AND_NAME)[1], cost]
+    kernel, _, same_cost = run(PLAN_AND_NAME)
+    assert (kernel, same_cost) == ("numba", cost)
 
 
 def test_without_a_place_for_a_cache_the_kernels_are_compiled_all_the_same() -> None:

@@ -1,4 +1,7 @@
-"""Random instances for tests of key planning: ties, keys without work or state, heavy keys, full tables."""
+"""Random instances for tests of key planning: ties, keys without work or state, heavy keys, full tables.
+
+Some of them have pinned work.
+"""
 
 import numpy as np
 
@@ -21,7 +24,26 @@ def random_loads(rng: np.random.Generator, most_keys: int = 40, most_nodes: int 
 
 def random_problem(rng: np.random.Generator, most_keys: int = 40, most_nodes: int = 6) -> KeyProblem:
     loads, nodes = random_loads(rng, most_keys, most_nodes)
-    return KeyProblem.of(loads, nodes, float(rng.choice(THETAS)), int(rng.choice([1, 2, 5, 20, 3_000])))
+    theta, most_entries = float(rng.choice(THETAS)), int(rng.choice([1, 2, 5, 20, 3_000]))
+    return KeyProblem.of(loads, nodes, theta, most_entries, random_pinned(rng, loads, nodes))
+
+
+def random_pinned(rng: np.random.Generator, loads: KeyLoads, nodes: int) -> list[float] | None:
+    """Pinned work of every node: mostly none, else even, uneven, on some nodes, or too much on one for most caps."""
+    mean = loads.total_work / nodes
+    match rng.integers(8):
+        case 0:
+            pinned = np.full(nodes, 2.0)
+        case 1:
+            pinned = mean * rng.uniform(0, 1, nodes)
+        case 2:
+            pinned = rng.integers(0, 4, nodes) / 10  # ties and zeros; sums of tenths are not exact
+        case 3:
+            pinned = np.where(np.arange(nodes) == rng.integers(nodes), mean * rng.uniform(0, 4), 0.0)
+        case _:
+            return None
+    amounts: list[float] = pinned.tolist()
+    return amounts
 
 
 def zipf_loads(keys: int, nodes: int, seed: int = 1, skew: float = 0.85, away: float = 0.0) -> KeyLoads:

@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from migration import InvalidInput, KeyLoads, UnknownNode, UnknownOption, UnknownStrategy, Workload, plan_keys
+from migration import (
+    InvalidInput,
+    InvalidWorkload,
+    KeyLoads,
+    UnknownNode,
+    UnknownOption,
+    UnknownStrategy,
+    Workload,
+    plan_keys,
+)
 
 LOADS = KeyLoads([1, 2, 3, 4], [0, 1, 1, 0], [0, 1, 1, 1], [1.0, 1.0, 1.0, 1.0])
 
@@ -27,6 +36,31 @@ def test_a_table_without_room_is_refused(most_entries: Any) -> None:
 def test_nodes_that_are_no_nodes_are_refused(nodes: Any) -> None:
     with pytest.raises(InvalidInput, match=r"nodes is .*Give"):
         plan_keys(LOADS, nodes)
+
+
+@pytest.mark.parametrize(
+    ("pinned", "message"),
+    [
+        ([1.0], "pinned has 1 values and there are 2 nodes"),
+        ([1.0, 2.0, 3.0], "pinned has 3 values and there are 2 nodes"),
+        (np.ones((2, 2)), "pinned work of node 'a' is"),
+        ([0.0, -1.0], r"pinned work of node 'b' is -1\.0\. Give finite numbers"),
+        ([0.0, math.nan], "pinned work of node 'b' is nan"),
+        ([math.inf, 0.0], "pinned work of node 'a' is inf"),
+        ([0, 10**400], "pinned work of node 'b' is 1000"),
+        ([None, 0.0], "pinned work of node 'a' is None"),
+        ([True, False], "pinned work of node 'a' is True"),
+        (["1", "2"], "pinned work of node 'a' is '1'"),
+        ([1e308, 1e308], "the sum of work and pinned work overflows"),
+        ("12", "pinned is '12'"),
+        (7.0, r"pinned is 7\.0"),
+        (np.float64(7.0), "pinned is"),
+        ({"a": 1.0, "b": 2.0}, "pinned is {'a'"),
+    ],
+)
+def test_pinned_work_that_is_no_work_of_every_node_is_refused(pinned: Any, message: str) -> None:
+    with pytest.raises(InvalidWorkload, match=message):
+        plan_keys(LOADS, ["a", "b"], pinned=pinned)
 
 
 def test_keys_on_nodes_that_do_not_exist_are_refused() -> None:

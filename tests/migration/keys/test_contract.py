@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from migration import KeysInfeasible, TooManyEntries
 from migration.keys import KEY_STRATEGIES, KeyLoads, KeyPlan, plan_keys
-from tests.migration.keys.instances import THETAS, random_loads, zipf_loads
+from tests.migration.keys.instances import THETAS, random_loads, random_pinned, zipf_loads
 
 PLANNERS = [name for name in KEY_STRATEGIES if name != "ideal"]  # a bound, not a plan
 RESOLUTION = 1e-4  # of theta, in the search for the smallest one
 
 
-def check_plan(plan: KeyPlan, loads: KeyLoads) -> None:
+def check_plan(plan: KeyPlan, loads: KeyLoads, pinned: list[float] | None = None) -> None:
     """The plan's parts follow from the loads and from one another."""
+    pinned = pinned or [0.0] * len(plan.nodes)
     position = {key: row for row, key in enumerate(loads.hashes.tolist())}
     destination = loads.current.copy()
     for key, source, target, size in zip(
@@ -30,19 +31,26 @@ def check_plan(plan: KeyPlan, loads: KeyLoads) -> None:
     away = np.flatnonzero(destination != loads.home)
     assert plan.entries.hashes.tolist() == loads.hashes[away].tolist()
     assert plan.entries.targets.tolist() == destination[away].tolist()
-    after = [math.fsum(loads.work[destination == node].tolist()) for node in range(len(plan.nodes))]
+    before, after = (
+        [math.fsum([stays, *loads.work[place == node].tolist()]) for node, stays in enumerate(pinned)]
+        for place in (loads.current, destination)
+    )
+    assert plan.loads_before == pytest.approx(before)
     assert plan.loads_after == pytest.approx(after)
+    assert plan.pinned == (tuple(pinned) if any(pinned) else ())
     assert plan.cost == pytest.approx(math.fsum(plan.moves.sizes.tolist()))
     assert plan.lower_bound <= plan.cost * (1 + 1e-9) + 1e-9
     assert plan.balanced
     assert max(after) <= plan.cap * (1 + 1e-9)
+    if not plan.relaxed:
+        assert plan.cap == pytest.approx((1 + plan.theta) * math.fsum([*loads.work.tolist(), *pinned]) / len(pinned))
 
 
 def plan_or_error(
-    loads: KeyLoads, nodes: int, theta: float, strategy: str, most_entries: int
+    loads: KeyLoads, nodes: int, theta: float, strategy: str, most_entries: int, pinned: list[float] | None = None
 ) -> KeyPlan | KeysInfeasible | TooManyEntries:
     try:
-        return plan_keys(loads, nodes, theta, strategy, most_entries)
+        return plan_keys(loads, nodes, theta, strategy, most_entries, pinned=pinned)
     except (KeysInfeasible, TooManyEntries) as error:
         return error
 
@@ -52,26 +60,29 @@ def plan_or_error(
 def test_a_plan_keeps_its_limits_or_says_what_would_do(
     strategy: str, seed: int, theta: float, most_entries: int
 ) -> None:
-    loads, nodes = random_loads(np.random.default_rng(seed), 25)
-    relaxed = plan_keys(loads, nodes, theta, strategy, most_entries, relax=True)
-    check_plan(relaxed, loads)
+    rng = np.random.default_rng(seed)
+    loads, nodes = random_loads(rng, 25)
+    pinned = random_pinned(rng, loads, nodes)
+    relaxed = plan_keys(loads, nodes, theta, strategy, most_entries, relax=True, pinned=pinned)
+    check_plan(relaxed, loads, pinned)
     assert relaxed.theta == theta
-    answer = plan_or_error(loads, nodes, theta, strategy, most_entries)
+    answer = plan_or_error(loads, nodes, theta, strategy, most_entries, pinned)
     if isinstance(answer, KeysInfeasible):
         assert answer.smallest_theta > theta
-        again = plan_keys(loads, nodes, answer.smallest_theta, strategy, 10**6)
+        again = plan_keys(loads, nodes, answer.smallest_theta, strategy, 10**6, pinned=pinned)
         assert again.theta_reached <= answer.smallest_theta + 1e-9
         assert relaxed.relaxed
         assert "theta relaxed from" in relaxed.reason
     elif isinstance(answer, TooManyEntries):
         assert answer.fewest_entries > most_entries
-        assert len(plan_keys(loads, nodes, theta, strategy, answer.fewest_entries).entries) <= answer.fewest_entries
+        fitting = plan_keys(loads, nodes, theta, strategy, answer.fewest_entries, pinned=pinned)
+        assert len(fitting.entries) <= answer.fewest_entries
         with pytest.raises(TooManyEntries):
-            plan_keys(loads, nodes, theta, strategy, answer.fewest_entries - 1)
+            plan_keys(loads, nodes, theta, strategy, answer.fewest_entries - 1, pinned=pinned)
         assert len(relaxed.entries) == answer.fewest_entries
         assert "most_entries relaxed from" in relaxed.reason
     else:
-        check_plan(answer, loads)
+        check_plan(answer, loads, pinned)
         assert len(answer.entries) <= most_entries
         assert answer.theta_reached <= theta + 1e-9
         assert not answer.relaxed
@@ -82,14 +93,16 @@ def test_a_plan_keeps_its_limits_or_says_what_would_do(
 def test_the_theta_in_the_error_works_and_is_about_the_smallest_that_does(strategy: str) -> None:
     refused = 0
     for seed in range(40):
-        loads, nodes = random_loads(np.random.default_rng(seed), 20)
-        answer = plan_or_error(loads, nodes, 0.0, strategy, 10**6)
+        rng = np.random.default_rng(seed)
+        loads, nodes = random_loads(rng, 20)
+        pinned = random_pinned(rng, loads, nodes)
+        answer = plan_or_error(loads, nodes, 0.0, strategy, 10**6, pinned)
         if isinstance(answer, KeysInfeasible) and answer.smallest_theta > 2 * RESOLUTION:
             refused += 1
             with pytest.raises(KeysInfeasible):
-                plan_keys(loads, nodes, answer.smallest_theta - RESOLUTION, strategy, 10**6)
+                plan_keys(loads, nodes, answer.smallest_theta - RESOLUTION, strategy, 10**6, pinned=pinned)
             printed = float(str(answer).split("Raise theta to ")[1].split(",")[0])
-            assert plan_keys(loads, nodes, printed, strategy, 10**6).theta_reached <= printed + 1e-9
+            assert plan_keys(loads, nodes, printed, strategy, 10**6, pinned=pinned).theta_reached <= printed + 1e-9
     assert refused > 10
 
 
@@ -105,6 +118,49 @@ def test_a_key_heavier_than_the_cap_is_named_with_the_theta_that_it_needs(strate
     assert plan.relaxed
     assert plan.loads_after in ((9.0, 3.0), (3.0, 9.0))
     assert "theta relaxed from 0.08 to 0.5" in str(plan)
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_a_node_with_more_pinned_work_than_the_cap_is_named_with_the_theta_that_it_needs(strategy: str) -> None:
+    # 12 in all, 4 on average; node b carries 6 for good, without any key.
+    loads = KeyLoads([11, 22, 33, 44], [0, 0, 2, 2], None, [2.0, 1.0, 1.0, 1.0])
+    with pytest.raises(KeysInfeasible, match=r"pinned work of node 'b' alone is 6, above the cap 4\.32\. ") as caught:
+        plan_keys(loads, ["a", "b", "c"], strategy=strategy, pinned=[0.0, 6.0, 1.0])
+    assert (caught.value.pinned_node, caught.value.pinned_work, caught.value.heaviest_hash) == ("b", 6.0, None)
+    assert caught.value.smallest_theta == pytest.approx(0.5)
+    assert str(caught.value).endswith("or measure more keys of that node, so that they can move.")
+    plan = plan_keys(loads, ["a", "b", "c"], strategy=strategy, relax=True, pinned=[0.0, 6.0, 1.0])
+    assert plan.cap == pytest.approx(6.0)
+    assert plan.loads_after[1] == 6.0
+    assert "theta relaxed from 0.08 to 0.5" in plan.reason
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_a_key_that_fits_beside_no_pinned_work_is_named_with_the_theta_that_it_needs(strategy: str) -> None:
+    loads = KeyLoads([11, 22], [0, 0], None, [5.0, 1.0])
+    with pytest.raises(
+        KeysInfeasible, match=r"hash 11 carries 5, and every node at least 3 of pinned work, above the cap 7\.02"
+    ) as caught:
+        plan_keys(loads, 2, strategy=strategy, pinned=[3.0, 4.0])
+    assert (caught.value.pinned_node, caught.value.heaviest_hash, caught.value.least_pinned) == (None, 11, 3.0)
+    assert caught.value.smallest_theta == pytest.approx(8 / 6.5 - 1)
+
+
+def test_a_key_and_pinned_work_above_the_cap_are_both_named() -> None:
+    loads = KeyLoads([11, 22], [0, 0], None, [9.0, 1.0])
+    with pytest.raises(KeysInfeasible, match=r"node 'node-2' alone is 8.*, and the key with hash 11 alone carries 9"):
+        plan_keys(loads, 3, pinned=[0.0, 8.0, 0.0])
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_pinned_work_of_zero_changes_nothing(strategy: str) -> None:
+    for seed in range(40):
+        loads, nodes = random_loads(np.random.default_rng(seed), 25)
+        plans = [
+            plan_keys(loads, nodes, 0.05, strategy, 5, relax=True, pinned=pinned)
+            for pinned in (None, [0.0] * nodes, np.zeros(nodes))
+        ]
+        assert plans[0] == plans[1] == plans[2]
 
 
 @pytest.mark.parametrize("strategy", [name for name in PLANNERS if name not in ("simple", "min-table")])

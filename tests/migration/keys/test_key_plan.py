@@ -15,6 +15,7 @@ LOADS = KeyLoads(
     [1, 2, 3, 4, 5, 6], [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 0, 1], [7.0, 4.0, 2.0, 1.0, 5.0, 1.0], [7.0, 4, 2, 1, 5, 2]
 )
 PLAN = plan_keys(LOADS, ["left", "right"], theta=0, strategy="llfd")
+PINNED = plan_keys(LOADS, ["left", "right"], strategy="llfd", pinned=[0.0, 10.0])
 
 
 def test_a_plan_states_moves_table_cost_and_balance() -> None:
@@ -43,6 +44,15 @@ def test_a_plan_is_told_in_a_few_lines() -> None:
     assert len(lines) == 9
 
 
+def test_a_plan_shows_pinned_work_where_there_is_some() -> None:
+    assert PINNED.loads_before == (16.0, 14.0)
+    assert PINNED.pinned == (0.0, 10.0)
+    lines = str(PINNED).splitlines()
+    assert lines[4] == "pinned: 10 of 30 work (33.3 %)"
+    assert [line.split()[-1] for line in lines[-3:]] == ["pinned", "1", "10"]
+    assert "pinned" not in str(PLAN)
+
+
 def test_many_nodes_are_shortened() -> None:
     plan = plan_keys(zipf_loads(3_000, 90), 90, strategy="mixed", relax=True)
     assert "more nodes ..." in str(plan)
@@ -54,9 +64,16 @@ def test_a_plan_survives_json() -> None:
         PLAN,
         plan_keys(LOADS, 2, 2.0, "min-mig"),
         plan_keys(zipf_loads(500, 5), 5, 0.01, "mixed", relax=True),
+        PINNED,
     ):
         assert KeyPlan.from_json(plan.to_json()) == plan
         assert hash(KeyPlan.from_json(plan.to_json())) == hash(plan)
+
+
+def test_a_document_without_pinned_work_is_one_of_a_plan_without() -> None:
+    document = PLAN.to_dict()
+    assert document.pop("pinned") == []
+    assert KeyPlan.from_dict(document) == PLAN
 
 
 def test_a_document_has_no_infinity() -> None:
@@ -88,6 +105,11 @@ def _edited(**changes: Any) -> dict[str, Any]:
         ({"moves__targets": [0, 0]}, "stays where it is"),
         ({"cost": 9.0}, "its cost 9 is not the size of its moves"),
         ({"loads_after": [10.0]}, "it has 1 loads for 2 nodes"),
+        ({"pinned": [1.0]}, "1 amounts of pinned work for 2 nodes"),
+        ({"pinned": [0.0, 5.0]}, "pinned work 5 of 'right' is not a part of its load"),
+        ({"pinned": [-1.0, 0.0]}, "pinned work -1 of 'left' is not a part of its load"),
+        ({"pinned": [math.nan, 0.0]}, "pinned work nan of 'left' is not a part of its load"),
+        ({"pinned": 7}, "not a key plan document"),
         ({"nodes": []}, "beyond the 0"),
         ({"keys": "many"}, "not a key plan document"),
         ({"moves": 7}, "not a key plan document"),

@@ -35,12 +35,12 @@ def cost(problem: KeyProblem, destination: np.ndarray[tuple[int], np.dtype[np.in
 
 def test_compiled_and_reference_make_the_same_plan() -> None:
     placed = 0
-    for seed in range(1_000):
+    for seed in range(500):
         problem = random_problem(np.random.default_rng(seed), most_keys=25)
         expected = ask(reference_knap, problem)
         assert ask(knap, problem) == expected, seed
         placed += isinstance(expected, list)
-    assert placed > 300
+    assert placed > 150
 
 
 def test_no_plan_exceeds_the_cap() -> None:

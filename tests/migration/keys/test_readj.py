@@ -23,7 +23,7 @@ def ask(strategy: Callable[..., KeyProposal], problem: KeyProblem, sigma: float 
 
 def test_compiled_and_reference_make_the_same_plan() -> None:
     placed = 0
-    for seed in range(2_000):
+    for seed in range(800):
         rng = np.random.default_rng(seed)
         problem = random_problem(rng, most_keys=25)
         sigma = None if seed % 4 == 0 else float(rng.choice([0, 0.05, 0.5, 1]))
@@ -32,7 +32,7 @@ def test_compiled_and_reference_make_the_same_plan() -> None:
         if isinstance(expected, list):
             assert problem.loads_of(np.array(expected)).max() <= problem.cap * (1 + 1e-9), seed
             placed += 1
-    assert placed > 300
+    assert placed > 120
 
 
 def test_keys_below_sigma_go_home_and_only_tracked_keys_have_entries() -> None:

@@ -48,12 +48,15 @@ def test_a_strategy_equals_its_reference_when_nodes_use_up_their_chunks(name: st
     size = rng.integers(0, 5, keys).astype(float)
     home = np.minimum(rng.integers(0, 6, keys), 2)  # node 2 holds four sixths
     loads = KeyLoads(range(keys), home, home, work, size)
-    problem = KeyProblem.of(loads, 3, theta, 50)
-    assert outcome(KEY_STRATEGIES[name], problem, {}) == outcome(REFERENCES[name], problem, {})
+    for pinned in (None, [0.3 * loads.total_work, 0.0, 0.1 * loads.total_work]):
+        problem = KeyProblem.of(loads, 3, theta, 50, pinned)
+        assert outcome(KEY_STRATEGIES[name], problem, {}) == outcome(REFERENCES[name], problem, {})
 
 
 @pytest.mark.parametrize("name", ["llfd", "min-table", "min-mig", "mixed"])
 def test_a_strategy_equals_its_reference_on_zipf_loads(name: str) -> None:
     for theta in (0.0, 0.02, 0.08):
-        problem = KeyProblem.of(zipf_loads(1_500, 15, away=0.1), 15, theta, 60)
-        assert outcome(KEY_STRATEGIES[name], problem, {}) == outcome(REFERENCES[name], problem, {})
+        loads = zipf_loads(1_500, 15, away=0.1)
+        for pinned in (None, np.random.default_rng(1).uniform(0, loads.total_work / 30, 15)):
+            problem = KeyProblem.of(loads, 15, theta, 60, pinned)
+            assert outcome(KEY_STRATEGIES[name], problem, {}) == outcome(REFERENCES[name], problem, {})

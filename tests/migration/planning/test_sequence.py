@@ -11,7 +11,7 @@ from migration.planning import plan_sequence, reference
 from tests.migration.instances import assignments, intervals, skewed_workload, taus, workloads
 
 
-@settings(max_examples=max(200, settings().max_examples))
+@settings(max_examples=max(60, settings().max_examples))
 @given(st.data())
 def test_no_sequence_of_balanced_partitions_is_cheaper(data: st.DataObject) -> None:
     tasks = data.draw(st.integers(1, 7))

@@ -26,7 +26,7 @@ from storage.state import (
 from storage.state.paths import Paths
 from tests.storage.state.world import Actor, World
 
-SEEDS = settings().max_examples * 3  # 180 in every run, 6,000 in a long one
+SEEDS = settings().max_examples * 3  # 90 in every run, 6,000 in a long one
 OPERATOR = "counts"
 SECRET = Secret.of("a secret for a simulated world")
 UNITS = (UnitId.from_number(0), UnitId.from_number(1), UnitId(1, 0))

@@ -7,6 +7,8 @@ COLOURS = {
     "mixed-bf": "#5aa9a3",
     "readj": "#98a3ad",
     "knap": "#b5343c",
+    "hash": "#1c2733",
+    "ideal": "#4c9a5b",
 }
 NAMES = {
     "min-table": "MinTable",
@@ -15,6 +17,8 @@ NAMES = {
     "mixed-bf": "Mixed, brute force",
     "readj": "Readj, best sigma",
     "knap": "knap (ours)",
+    "hash": "hash alone",
+    "ideal": "Ideal, uniform keys",
 }
 BOUND = "#1c2733"
 SERIES = ("#98a3ad", "#c9962f", "#2f74b5", "#b5343c", "#7d5ba6")  # for series that are no strategies

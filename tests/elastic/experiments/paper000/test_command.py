@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,19 @@ def test_an_unknown_figure_is_refused() -> None:
     shown = typed("--only", "figure13", "--quick")
     assert shown.exit_code == 2
     assert "figure13" in shown.output
+
+
+def test_figures_of_plans_and_of_a_running_job_are_not_mixed() -> None:
+    for words, advice in (["--only", "figure13"], "with --engine"), (["--engine", "--only", "figure7"], "without"):
+        refused = typed(*words)
+        assert refused.exit_code == 2
+        assert advice in refused.output
+
+
+def test_experiments_on_a_running_job_need_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in sys.modules if name.startswith(("examples.", "elastic.experiments.paper000.engine"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "examples", None)
+    refused = typed("--engine", "--quick", "--output", str(tmp_path))
+    assert refused.exit_code == 1
+    assert "Clone it" in refused.output

@@ -19,6 +19,7 @@ from elastic.experiments.paper003.contests import (
     follow_policy,
 )
 from elastic.experiments.paper003.matrices import random_walk
+from elastic.experiments.paper003.scale import Training
 from elastic.experiments.paper003.workloads import log_normal
 from mdp.approximate import Foresight
 from mdp.process import DecisionProcess
@@ -27,7 +28,9 @@ from migration import Assignment, plan
 from tests.mdp.instances import skewed
 from tests.mdp.instances import walk as walk_matrix
 
-SMALL = ExperimentScale(tasks=32, low=4, high=8, sequences=6, migrations=40)
+SMALL = ExperimentScale(
+    tasks=32, low=4, high=8, sequences=6, migrations=40, training=Training(rounds=1, samples=60, sequences=4)
+)
 
 
 @pytest.fixture(scope="module")

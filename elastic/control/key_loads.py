@@ -1,0 +1,222 @@
+"""The load of the keys of a stage, from the heartbeats of all nodes: what a plan by key is made from. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from elastic.core.ids import UnitId
+from elastic.core.key_statistics import KeyStatistics, UnitKeys
+from elastic.core.nodes import NodeView
+from elastic.errors import KeysNotMeasured
+from elastic.routing import Routing, TableGrouping, to_tasks
+from migration.keys import KeyLoads
+from storage.state import TASKS_PER_STAGE
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+# A unit that came to its node within this last part of an interval is taken to have been there that long: what it did
+# in a few milliseconds says little about its rate.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class StageKeys:
+    """The measured keys of a stage, each once, ascending by hash; all columns have one length.
+
+    They are the heaviest keys of every node, and every key of the stage's key table. Each is in the unit where the
+    routing places it now, whatever unit counted it. `rows` and `seconds` are those of the last interval of the nodes,
+    which is not of the same length for all; `work` is in seconds of processing per batch, or per second.
+
+    All other keys together are the remainder, by unit. Units that no heartbeat of their owner reported are missing.
+    """
+
+    stage: int
+    routing: Routing
+    hashes: Integers
+    unit_numbers: Integers
+    rows: Integers
+    seconds: Floats
+    work: Floats
+    state_bytes: Integers
+    names: Mapping[int, str]  # of the heaviest, by hash
+    remainder_work: Mapping[UnitId, float] = field(repr=False)
+    remainder_bytes: Mapping[UnitId, float] = field(repr=False)
+
+    @cached_property
+    def total_work(self) -> float:
+        return float(self.work.sum()) + sum(self.remainder_work.values())
+
+    @property
+    def home_tasks(self) -> Integers:
+        """The task that the hash of each key leads to."""
+        return to_tasks(self.hashes, self.routing.groupings.tasks)
+
+    @property
+    def tasks(self) -> Integers:
+        """The task where each key is: its own, or the one that it is a guest of."""
+        tasks: Integers = self._places % TASKS_PER_STAGE
+        return tasks
+
+    @property
+    def are_guests(self) -> npt.NDArray[np.bool_]:
+        are_guests: npt.NDArray[np.bool_] = self._places >= TASKS_PER_STAGE
+        return are_guests
+
+    @property
+    def _places(self) -> Integers:
+        return self.unit_numbers - UnitId(self.stage, 0).number
+
+    @property
+    def unmeasured(self) -> tuple[UnitId, ...]:
+        """The units of the stage about which nothing is known."""
+        return tuple(unit for unit in self.routing.units(self.stage) if unit not in self.remainder_work)
+
+
+@dataclass(frozen=True, eq=False)
+class StageKeyLoads:
+    """The input of `migration.plan_keys` for one stage.
+
+    `loads` are the keys that can move; node i is `nodes[i]`. `pinned_work` and `pinned_size` are by node: the keys that
+    were not measured one by one, which stay where they are. `tasks` is where each key is now, and `are_guests` whether
+    it has an entry in the key table.
+    """
+
+    stage: int
+    nodes: tuple[str, ...]
+    loads: KeyLoads
+    tasks: Integers
+    are_guests: npt.NDArray[np.bool_]
+    remainder_work: Floats  # by task, with its guests
+    remainder_size: Floats
+    pinned_work: Floats
+    pinned_size: Floats
+    unmeasured: tuple[UnitId, ...] = ()
+
+
+def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeys:
+    """Merge what the nodes report of the keys of a stage.
+
+    A unit counts on the node that owns it and on no other, so one that has moved is counted once. Work is per batch if
+    every node completed one in its interval: all nodes take the same batches, while in the same time one may complete a
+    batch more than another. Otherwise it is per second.
+    """
+    reports = {
+        node.name: node.heartbeat.keys
+        for node in nodes
+        if node.heartbeat is not None and node.heartbeat.keys is not None
+    }
+    per_batch = all(report.batches for report in reports.values())
+    found = [
+        _read_report(report, node, routing, stage, report.batches if per_batch else report.seconds)
+        for node, report in reports.items()
+    ]
+    grouping = routing.groupings[stage]
+    table = grouping.table.hashes if isinstance(grouping, TableGrouping) else np.zeros(0, np.int64)
+    hashes, places = np.unique(np.concatenate([*(one.hashes for one in found), table]), return_inverse=True)
+    places = places[: len(places) - len(table)]
+
+    def add_up(columns: Iterable[npt.NDArray[Any]]) -> Floats:
+        return _add_up(places, np.concatenate([*columns, np.zeros(0)]), len(hashes))
+
+    return StageKeys(
+        stage,
+        routing,
+        hashes,
+        routing.unit_numbers(hashes, stage),
+        add_up(one.rows for one in found).astype(np.int64),
+        add_up(one.seconds for one in found),
+        add_up(one.work for one in found),
+        add_up(one.state_bytes for one in found).astype(np.int64),
+        {key_hash: name for one in found for key_hash, name in one.names.items()},
+        {unit: work for one in found for unit, work in one.remainder_work.items()},
+        {unit: size for one in found for unit, size in one.remainder_bytes.items()},
+    )
+
+
+def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeyLoads:
+    """Return the load of every measured key of a stage, and that of the others by task and node.
+
+    Raises `KeysNotMeasured` if there is no key to plan with.
+    """
+    keys = collect_keys(nodes, routing, stage)
+    if not len(keys.hashes):
+        raise KeysNotMeasured(stage)
+    names = tuple(routing.assignment.nodes)
+    owners = np.array([names.index(owner) for owner in routing.assignment.owners], np.int32)
+    remainder_work = _add_up_tasks(keys.remainder_work, len(owners))
+    remainder_size = _add_up_tasks(keys.remainder_bytes, len(owners))
+    tasks = keys.tasks
+    return StageKeyLoads(
+        stage,
+        names,
+        KeyLoads(keys.hashes, owners[keys.home_tasks], owners[tasks], keys.work, keys.state_bytes),
+        tasks,
+        keys.are_guests,
+        remainder_work,
+        remainder_size,
+        _add_up(owners, remainder_work, len(names)),
+        _add_up(owners, remainder_size, len(names)),
+        keys.unmeasured,
+    )
+
+
+def _add_up(places: npt.NDArray[Any], amounts: npt.NDArray[Any], count: int) -> Floats:
+    """Return the sum of the amounts of each place."""
+    sums: Floats = np.bincount(places, amounts, count).astype(np.float64, copy=False)
+    return sums
+
+
+def _add_up_tasks(by_unit: Mapping[UnitId, float], tasks: int) -> Floats:
+    """Return the sum of a task and its guests, by task."""
+    sums = np.zeros(tasks)
+    for unit, amount in by_unit.items():
+        sums[unit.task] += amount
+    return sums
+
+
+@dataclass(frozen=True)
+class _NodeKeys:
+    """What one node reports of the units that it owns."""
+
+    hashes: Integers
+    rows: Integers
+    seconds: Floats
+    work: Floats
+    state_bytes: Integers
+    names: Mapping[int, str]
+    remainder_work: Mapping[UnitId, float]
+    remainder_bytes: Mapping[UnitId, float]
+
+
+def _read_report(report: KeyStatistics, node: str, routing: Routing, stage: int, length: float) -> _NodeKeys:
+    """Return what the node reports of its units of a stage, with work per unit of the interval's length."""
+    units = {
+        place: found
+        for place, found in enumerate(report.units)
+        if found.unit.stage == stage and routing.owners(found.unit)[0] == node
+    }
+    chosen = np.isin(report.columns.units, list(units))
+    keys = report.columns.select(chosen)
+    intervals = np.array([length * _share_of_interval(found, report) for found in report.units])
+    spent = _add_up(keys.units, keys.seconds, len(report.units)).tolist()
+    sizes = _add_up(keys.units, keys.state_bytes, len(report.units)).tolist()
+    lengths = intervals.tolist()
+    return _NodeKeys(
+        keys.hashes,
+        keys.rows,
+        keys.seconds,
+        keys.seconds / intervals[keys.units] if len(keys.units) else keys.seconds,
+        keys.state_bytes,
+        {int(report.columns.hashes[place]): name for place, name in report.names.items() if chosen[place]},
+        {found.unit: max(0.0, found.seconds - spent[place]) / lengths[place] for place, found in units.items()},
+        {found.unit: max(0.0, found.state_bytes - sizes[place]) for place, found in units.items()},
+    )
+
+
+def _share_of_interval(found: UnitKeys, report: KeyStatistics) -> float:
+    return max(found.interval_seconds / report.seconds if report.seconds else 1.0, _LEAST_SHARE)

@@ -1,0 +1,84 @@
+"""What the journal says of a migration when it begins, and when it is over."""
+
+from typing import Protocol
+
+from elastic.control.migration import KeyMigration, TaskMigration
+from migration import Workload
+from storage.journal import JournalRecord, KeysBegan, KeysEnded, MigrationBegan, MigrationEnded
+
+
+class Records(Protocol):
+    """What the journal says of a migration."""
+
+    def began(self) -> JournalRecord: ...
+    def ended(self, outcome: str, error: str | None) -> JournalRecord: ...
+
+
+class TaskRecords:
+    """The plan with the workload that it was made for, and what came of it."""
+
+    def __init__(self, migration: TaskMigration, workload: Workload) -> None:
+        self._migration = migration
+        self._workload = workload
+
+    def began(self) -> MigrationBegan:
+        migration = self._migration
+        return MigrationBegan(
+            mode=migration.mode,
+            transfer=migration.transfer,
+            plan=migration.plan.to_dict(),
+            workload=self._workload.to_dict(),
+        )
+
+    def ended(self, outcome: str, error: str | None) -> MigrationEnded:
+        migration, progress = self._migration, self._migration.progress()
+        return MigrationEnded(
+            outcome=outcome,
+            mode=migration.mode,
+            transfer=migration.transfer,
+            strategy=migration.plan.strategy,
+            nodes_before=len(migration.plan.current.nodes),
+            nodes_after=len(set(migration.assignment.owners)),
+            seconds=progress.seconds,
+            tasks_moved=progress.tasks_done,
+            state_bytes=progress.bytes_done,
+            stored_bytes=progress.stored_bytes,
+            direct_bytes=progress.direct_bytes,
+            error=error,
+        )
+
+
+class KeyRecords:
+    """Without the keys themselves: there may be thousands, and the table has them."""
+
+    def __init__(self, migration: KeyMigration, stage: int) -> None:
+        self._migration = migration
+        self._stage = stage
+
+    def began(self) -> KeysBegan:
+        plan = self._migration.plan
+        return KeysBegan(
+            stage=self._stage,
+            strategy=plan.strategy,
+            keys=len(plan.moves),
+            state_bytes=plan.cost,
+            entries=len(plan.entries),
+            theta=plan.theta,
+            overload_before=plan.theta_before,
+            overload_after=plan.theta_reached,
+            reason=plan.reason,
+            note=plan.note,
+        )
+
+    def ended(self, outcome: str, error: str | None) -> KeysEnded:
+        progress = self._migration.progress()
+        return KeysEnded(
+            outcome=outcome,
+            stage=self._stage,
+            strategy=self._migration.plan.strategy,
+            seconds=progress.seconds,
+            keys_moved=progress.keys_done,
+            state_bytes=progress.bytes_done,
+            stored_bytes=progress.stored_bytes,
+            error=error,
+        )

@@ -1,0 +1,69 @@
+"""What changes a running job: rebalances at every interval, and requests for more or fewer nodes."""
+
+import re
+from typing import Any, NamedTuple, Self
+
+import click
+
+import elastic
+from elastic.errors import KeysNotMeasured
+from elastic.routing import Routing
+from elastic.routing.groupings import TableGrouping
+
+LEVELS = ("none", "tasks", "keys", "auto")
+
+
+def rebalance(job: elastic.Job, level: str, theta: float, **options: Any) -> bool:
+    """Balance a job; return whether anything was requested.
+
+    Nothing is while a migration is under way, before the nodes have measured their keys, and for the level "none".
+    `theta` is the overload of a node that is allowed, `options` are others of `job.rebalance`.
+    """
+    if level == "none" or (job.migration is not None and not job.migration.is_over):
+        return False
+    try:
+        job.rebalance(level=level, **{"tau" if level == "tasks" else "theta": theta, **options})
+    except KeysNotMeasured:
+        return False
+    return True
+
+
+def measuring_settings(interval_seconds: float) -> dict[str, float]:
+    """Return the settings of a job whose keys are rebalanced that often.
+
+    Keys are measured twice in every interval, so that a rebalance knows what the newest half of it was like.
+    """
+    return {"heartbeat_seconds": min(0.5, interval_seconds / 5), "key_interval_seconds": interval_seconds / 2}
+
+
+def count_entries(routing: Routing) -> int:
+    """Return the number of entries in the key tables of all stages."""
+    by_stage = routing.groupings.by_stage
+    return sum(len(grouping.table) for grouping in by_stage if isinstance(grouping, TableGrouping))
+
+
+class ScaleStep(NamedTuple):
+    """Scale to `nodes` nodes, `seconds` after the start."""
+
+    nodes: int
+    seconds: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a step such as `6@10`."""
+        found = re.fullmatch(r"(\d+)@(\d+(?:\.\d+)?)", text)
+        if found is None or int(found[1]) < 1:
+            raise ValueError(f"expected NODES@SECONDS, such as 6@10, got {text!r}")
+        return cls(int(found[1]), float(found[2]))
+
+
+class ScaleStepType(click.ParamType[ScaleStep]):
+    """A `ScaleStep` on the command line."""
+
+    name = "nodes@seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ScaleStep:
+        try:
+            return value if isinstance(value, ScaleStep) else ScaleStep.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

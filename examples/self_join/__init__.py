@@ -1,0 +1,1 @@
+"""Self-join of trades over a sliding window of event time, checked against a batch join."""

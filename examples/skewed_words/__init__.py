@@ -1,0 +1,1 @@
+"""Word count over tumbling windows of a text whose hot words change, checked against a batch computation."""

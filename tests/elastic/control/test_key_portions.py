@@ -1,0 +1,101 @@
+"""From a plan by key to portions: who becomes a guest of which task, what goes home, and how much moves at a time."""
+
+from collections import defaultdict
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastic.control.key_portions import KeyPortion, make_portions
+from elastic.routing import HASH, Groupings, KeyTable, TableGrouping
+from migration import Assignment, KeyLoads, KeyPlan, plan_keys
+
+TASKS, NODES, STAGE = 12, 3, 1
+ASSIGNMENT = Assignment.even(TASKS, NODES)
+LIMIT = 100.0
+
+
+def groupings_of(entries: dict[int, int]) -> Groupings:
+    return Groupings(TASKS, (HASH, TableGrouping(KeyTable.from_entries(entries))))
+
+
+def node_of(groupings: Groupings, hashed: int) -> str:
+    return ASSIGNMENT.owners[groupings.unit_of(hashed, STAGE).task]
+
+
+def plan_for(groupings: Groupings, work: dict[int, float]) -> KeyPlan:
+    """Plan these keys, whose state is ten times their work."""
+    nodes = list(ASSIGNMENT.nodes)
+    home = [nodes.index(ASSIGNMENT.owners[hashed % TASKS]) for hashed in work]
+    current = [nodes.index(node_of(groupings, hashed)) for hashed in work]
+    amounts = np.array(list(work.values()))
+    loads = KeyLoads(np.array(list(work)), np.array(home), np.array(current), amounts, 10 * amounts)
+    return plan_keys(loads, nodes, theta=0.1, relax=True, most_entries=50)
+
+
+def carry_out(groupings: Groupings, portions: list[KeyPortion]) -> Groupings:
+    for portion in portions:
+        groupings = Groupings(TASKS, portion.targets.regroup(groupings))
+    return groupings
+
+
+WORK = st.dictionaries(st.integers(-60, 60), st.floats(0.1, 30), min_size=2, max_size=25)
+
+
+@given(WORK, st.data())
+def test_afterwards_every_key_is_on_the_node_that_the_plan_says(work: dict[int, float], data: st.DataObject) -> None:
+    away = data.draw(st.dictionaries(st.sampled_from(sorted(work)), st.integers(0, TASKS - 1), max_size=6))
+    before = groupings_of({hashed: task for hashed, task in away.items() if task != hashed % TASKS})
+    plan = plan_for(before, work)
+    after = carry_out(before, make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT))
+    targets = {move.hash: move.target for move in plan.moves}
+    for hashed in work:
+        assert node_of(after, hashed) == targets.get(hashed, node_of(before, hashed))
+    assert len(after[STAGE].table) == len(plan.entries)  # type: ignore[attr-defined]
+
+
+@given(WORK)
+def test_a_portion_is_bounded_for_every_node_or_is_one_key(work: dict[int, float]) -> None:
+    before = groupings_of({})
+    plan = plan_for(before, work)
+    moves = {move.hash: move for move in plan.moves}
+    portions = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
+    for portion in portions:
+        moved = [moves[hashed] for hashed in portion.targets.hashes.tolist()]
+        assert portion.size == sum(move.size for move in moved)
+        sent, received = defaultdict(list), defaultdict(list)
+        for move in moved:
+            sent[move.source].append(move.size)
+            received[move.target].append(move.size)
+        assert all(sum(sizes) <= LIMIT or len(sizes) == 1 for sizes in [*sent.values(), *received.values()])
+    assert sum(len(portion.targets) for portion in portions) == len(plan.moves)
+
+
+def test_an_entry_that_leads_to_the_node_of_its_own_task_is_removed() -> None:
+    at_home, away = 0, 5  # tasks 0 to 3 are on node-1, tasks 8 to 11 on node-3
+    before = groupings_of({at_home: 2, away: 9})
+    plan = plan_for(before, {at_home: 1.0, away: 1.0, 6: 1.0})
+    assert not len(plan.moves)
+    [portion] = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
+    assert portion.size == 0
+    assert carry_out(before, [portion])[STAGE] == TableGrouping(KeyTable.from_entries({away: 9}))
+
+
+def test_a_plan_that_changes_nothing_has_no_portions() -> None:
+    before = groupings_of({5: 9})
+    plan = plan_for(before, {0: 1.0, 5: 1.0, 6: 1.0})
+    assert make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT) == []
+
+
+def test_keys_of_a_task_that_move_to_a_node_become_guests_of_one_task_there() -> None:
+    work = {number: 1.0 for number in range(40 * TASKS) if number % TASKS < 4}  # all on node-1
+    before = groupings_of({})
+    after = carry_out(before, make_portions(plan_for(before, work), STAGE, ASSIGNMENT, before, 1e9))
+    hosts = defaultdict(set)
+    for hashed in work:
+        unit = after.unit_of(hashed, STAGE)
+        if unit.guests:
+            hosts[hashed % TASKS, ASSIGNMENT.owners[unit.task]].add(unit.task)
+    assert {node for _, node in hosts} == {"node-2", "node-3"}
+    assert all(len(tasks) == 1 for tasks in hosts.values())
+    assert len({task for tasks in hosts.values() for task in tasks}) > 2  # spread over the tasks of a node

@@ -1,0 +1,113 @@
+"""Keys as records: orders, parts, and that no row of a user is taken for either."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastic.operators import CountByKey
+from elastic.operators.calls import UnitState
+from elastic.operators.context import Moment
+from elastic.operators.key_records import are_orders, are_parts, log_orders, log_parts, without_kind
+from elastic.operators.stage_runner import StageRunner, StepOutput
+from elastic.routing import KeyOrders, hash_key
+from storage import Secret
+from storage.state import InputLog, LogRef, UnitId
+from storage.stores.memory import MemoryStore
+
+SCHEMA = pa.schema([("key", pa.int64())])
+TARGETS = [UnitId(0, task, guests=True).number for task in (1, 2)]
+COUNTS = st.dictionaries(st.integers(0, 20), st.integers(1, 3), max_size=10)
+
+
+def new_runner() -> StageRunner:
+    return StageRunner(CountByKey(), key=["key"], input_schema=SCHEMA, name="count")
+
+
+def moment_at(round_: int) -> Moment:
+    return Moment(UnitId(0, 0), 3, round_, 1_000, None, None)
+
+
+def count(runner: StageRunner, counts: dict[int, int]) -> UnitState:
+    state = runner.new_state()
+    rows = pa.table({"key": [key for key, times in counts.items() for _ in range(times)]}, schema=SCHEMA)
+    runner.step(state, [runner.combine(rows)], moment_at(0))
+    return state
+
+
+def part(runner: StageRunner, state: UnitState, tasks: dict[int, int]) -> StepOutput:
+    hashes = np.array([hash_key(key) for key in tasks], np.int64)
+    orders = log_orders({0: KeyOrders(hashes, np.array([TARGETS[task] for task in tasks.values()], np.int64))})
+    return runner.step(state, [orders[0]], moment_at(1))
+
+
+def forge_orders() -> pa.Table:
+    """Return a row of a user with the metadata of orders."""
+    orders = log_orders({0: KeyOrders(np.array([1]), np.array([2]))})[0]
+    rows = new_runner().combine(pa.table({"key": [1]}, schema=SCHEMA))
+    return rows.replace_schema_metadata(orders.schema.metadata)
+
+
+def counts_of(runner: StageRunner, state: UnitState) -> dict[int, int]:
+    return {row["key"]: row["count"] for row in runner.state_rows(state).to_pylist()}
+
+
+@given(COUNTS, st.dictionaries(st.integers(0, 20), st.integers(0, 1), min_size=1, max_size=8), COUNTS)
+def test_ordered_keys_leave_and_join_their_targets(
+    held: dict[int, int], tasks: dict[int, int], at_target: dict[int, int]
+) -> None:
+    runner = new_runner()
+    source = count(runner, held)
+    output = part(runner, source, tasks)
+    assert output.rows == 0
+    assert output.parts is not None
+    assert counts_of(runner, source) == {key: times for key, times in held.items() if key not in tasks}
+    records = log_parts([output.parts])
+    for number, target in enumerate(TARGETS):
+        arriving = {key: times for key, times in held.items() if tasks.get(key) == number}
+        before = {key: times for key, times in at_target.items() if key not in held}
+        state = count(runner, before)
+        if target in records:
+            joined = runner.step(state, [records[target]], moment_at(2))
+            assert (joined.rows, joined.parts) == (0, None)
+        assert counts_of(runner, state) == {**before, **arriving}
+
+
+def test_orders_and_parts_pass_through_the_log() -> None:
+    log = InputLog(MemoryStore(), Secret.of("a secret of these tests"), "job")
+    runner = new_runner()
+    orders = log_orders({0: KeyOrders(np.array([hash_key(1)]), np.array([TARGETS[0]]))})
+    ref = log.append_as(LogRef.new(3, 1, 0), orders)
+    [read] = log.read(ref, [0]).values()
+    assert are_orders([read])
+    assert not are_parts([read])
+    output = runner.step(count(runner, {1: 2, 2: 1}), [read], moment_at(1))
+    assert output.parts is not None
+    ref = log.append_as(LogRef.new(3, 2, 0), log_parts([output.parts]))
+    [read] = log.read(ref, TARGETS).values()
+    assert are_parts([read])
+    state = runner.new_state()
+    runner.step(state, [read], moment_at(2))
+    assert counts_of(runner, state) == {1: 2}
+
+
+def test_rows_of_a_user_are_never_taken_for_orders_or_parts() -> None:
+    forged = forge_orders()
+    assert are_orders([forged])
+    assert not are_orders([without_kind(forged)])
+    rows = pa.table({"key": [1]}, schema=SCHEMA.with_metadata({"made by": "the user"}))
+    assert without_kind(rows) is rows
+
+
+def test_rows_of_round_0_are_rows_whatever_their_metadata_says() -> None:
+    runner = new_runner()
+    state = runner.new_state()
+    assert runner.step(state, [forge_orders()], moment_at(0)).rows == 1
+    assert counts_of(runner, state) == {1: 1}
+
+
+@pytest.mark.parametrize("slices", [[], [pa.table({"key": [1]})]])
+def test_rows_without_metadata_are_rows(slices: list[pa.Table]) -> None:
+    assert not are_orders(slices)
+    assert not are_parts(slices)
