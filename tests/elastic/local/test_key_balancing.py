@@ -140,11 +140,11 @@ def test_keys_stay_where_they_are_when_nodes_join_and_leave(skewed: tuple[Job, F
 
 def test_auto_explains_which_level_it_chose(skewed: tuple[Job, Feed]) -> None:
     job, feed = skewed
-    plans = job.plan_levels(theta=0.1)
-    assert plans.keys is not None
+    assert job.plan_levels(theta=0.1).keys is not None
     migration = job.rebalance(level="auto", theta=0.1)
     assert migration.wait(30)
-    assert isinstance(migration, KeyMigration if plans.level == "keys" else TaskMigration)
+    # The request plans anew with what is measured by then, so either level may win; test_levels has the rule.
+    assert isinstance(migration, KeyMigration if migration.level == "keys" else TaskMigration)
     assert f"level {migration.level}: moving" in migration.plan.note
     check_counts(job, feed)
 
