@@ -167,7 +167,7 @@ def test_all_windows_are_right_while_keys_are_rebalanced(application: Applicatio
         summary = run_windows(application, stream, results, settings)
     assert summary.is_right, format_verdict(summary)
     assert any(requested)
-    assert summary.windows[-1].entries > 0
+    assert any(window.entries > 0 for window in summary.windows)  # a rebalance may clear the table again
 
 
 def test_nothing_is_rebalanced_before_keys_are_measured() -> None:
