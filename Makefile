@@ -44,8 +44,8 @@ test: $(INSTALLED) java minio-binary chromium ## run all tests except the long o
 	ELASTIC_SIMULATION_SEEDS=72 $(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
 	$(BIN)/pytest -m "(spark or browser) and not long"
 
-unit: $(INSTALLED) ## run the tests that need neither Java nor a server; a minute or two
-	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not long"
+unit: $(INSTALLED) ## run the tests that need neither Java nor a server, without the slow ones; about a minute
+	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not slow and not long"
 
 spark: $(INSTALLED) java ## run only the Spark tests
 	$(BIN)/pytest -m "spark and not long"

@@ -595,12 +595,13 @@ class StateUnavailable(ElasticError):
 
 
 class KeysNotMeasured(ElasticError):
-    """No node has reported a key of a stage: no interval is complete, or no row has arrived in it."""
+    """The nodes have not reported the keys of a stage: since the start or since keys moved no interval is complete."""
 
     def __init__(self, stage: int) -> None:
         self.stage = stage
         super().__init__(
-            f"no node has measured a key of stage {stage} yet. Retry when the stream has run for key_interval_seconds."
+            f"the nodes have not measured the keys of stage {stage} since the job started or since keys moved. Retry "
+            "when the stream has run for key_interval_seconds."
         )
 
 

@@ -122,6 +122,7 @@ class UnitHost:
         self.observe_step: ObserveStep | None = None
         self.epoch = FIRST_EPOCH
         self._groupings: Groupings | None = None  # as of the newest command; None before the first
+        self._taken_groupings: Groupings | None = None  # of the newest step that was taken
         self.replayed_rows = 0
         self._runners = runners
         self._units: dict[UnitId, _Unit] = {}
@@ -231,6 +232,7 @@ class UnitHost:
         units = [unit for unit in known if unit.next_position == step.position]
         unreported = tuple(unit.id for unit in units if unit.reported < step.position)
         result = StepResult(step.position, unreported, ready.cause, ready.groupings)
+        self._taken_groupings = ready.groupings
         for unit in units:
             output = self._take(unit, step, rows.get(unit.id.number, ()), before_unit)
             unit.position, unit.complete = step.position, step.complete
@@ -309,6 +311,12 @@ class UnitHost:
     def groupings(self) -> Groupings | None:
         """The groupings as of the newest command; None before the first."""
         return self._groupings
+
+    @property
+    def groupings_epoch(self) -> int:
+        """The epoch of the groupings of the newest step that was taken: commands may be ahead of it."""
+        groupings = self._taken_groupings or self._groupings
+        return 0 if groupings is None else groupings.epoch
 
     def states(self) -> Iterator[tuple[UnitId, UnitState, int]]:
         """Yield every unit that has its state, with the size of that state when it was measured last."""
