@@ -289,6 +289,10 @@ class UnitHost:
         batches = (unit.position.batch - (not unit.complete) for unit in self._working())
         return Batch(min(batches, default=NO_BATCH))
 
+    def begun_batch(self) -> Batch:
+        """Return the newest batch of which a unit here has taken a step."""
+        return Batch(max((unit.position.batch for unit in self._working()), default=NO_BATCH))
+
     def next_timer_ms(self) -> int | None:
         """Return when the earliest processing-time timer of a unit here is due; None if none is set."""
         states = (unit.state for unit in self._working() if unit.state is not None)

@@ -69,7 +69,7 @@ class NodeKeyStatistics:
         self._clock = clock
         self._began = clock()
         self._interval = 0
-        self._done_batch: Batch | None = None  # when the interval began; None in the first one
+        self._first_batch: Batch | None = None  # begun when the interval began; None in the first one
         self._groupings_epoch: int | None = None  # of the interval; None before the first measurement
         self._measured_at = self._began
         self._rows = 0  # since the last measurement
@@ -102,14 +102,14 @@ class NodeKeyStatistics:
             collector.count()
         self._choose_stride(now)
         if self._groupings_epoch not in (None, host.groupings_epoch):
-            self._begin_interval(now, host.done_batch())
+            self._begin_interval(now, host.begun_batch())
         self._groupings_epoch = host.groupings_epoch
         if now - self._began < self._settings.key_interval_seconds:
             return
-        if self._done_batch == host.done_batch():
+        if self._first_batch == host.begun_batch():
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
-            self._end_interval(now, states, host.groupings, host.done_batch())
+            self._end_interval(now, states, host.groupings, host.begun_batch())
 
     def _restart_interval(self, now: float) -> None:
         self._began = now
@@ -146,7 +146,7 @@ class NodeKeyStatistics:
         now: float,
         states: Mapping[UnitId, tuple[UnitState, int]],
         groupings: Groupings | None,
-        done_batch: Batch,
+        batch: Batch,
     ) -> None:
         least = {stage: self._find_least_seconds(stage) for stage in self._stages}
         units = [
@@ -163,17 +163,17 @@ class NodeKeyStatistics:
             heads.append(head)
         columns = KeyColumns.of(*map(np.concatenate, zip(*heads, strict=True)))
         totals = tuple(_add_up(unit, now) for unit in units)
-        batches = 0 if self._done_batch is None else max(0, done_batch - self._done_batch)
+        batches = 0 if self._first_batch is None else max(0, batch - self._first_batch)
         seconds = now - self._began
         epoch = self._groupings_epoch or 0
         self.report = KeyStatistics.of(self._interval, seconds, totals, columns, names, batches, self._stride, epoch)
         self._interval += 1
         self._heads = {unit.id: columns.hashes[columns.units == unit.place] for unit in units}
-        self._begin_interval(now, done_batch)
+        self._begin_interval(now, batch)
 
-    def _begin_interval(self, now: float, done_batch: Batch) -> None:
+    def _begin_interval(self, now: float, batch: Batch) -> None:
         """Drop all counts. The heaviest keys of the last report are counted exactly, whatever happens."""
-        self._began, self._done_batch = now, done_batch
+        self._began, self._first_batch = now, batch
         self._stride = max(collector.stride for collector in self._collectors.values())
         for unit, counter in self._units.items():
             counter.begin_interval(now, self._limit(), self._heads.get(unit, _NO_HASHES))

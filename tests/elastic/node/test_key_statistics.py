@@ -102,11 +102,11 @@ class World:
         for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), groupings=self.groupings)):
             assert self.host.set_state(handle, None)
 
-    def send(self, *keys: str | None) -> None:
+    def send(self, *keys: str | None, complete: bool = True) -> None:
         """Let the units take a batch of these keys."""
         rows = pa.table({"key": pa.array(keys, pa.string())})
         slices = split(rows, self.groupings.unit_numbers(hash_keys([rows["key"]]), 0)).slices()
-        step = Step(Position(Batch(self.batch), 0), True, (), BatchTime(self.batch, 0))
+        step = Step(Position(Batch(self.batch), 0), complete, (), BatchTime(self.batch, 0))
         self.host.add_step(ApplyStep(Epoch(1), step, groupings=self.groupings))
         for ready in self.host.ready_steps():
             self.host.take(ready, {number: [table] for number, table in slices.items()})
@@ -138,6 +138,16 @@ def test_a_report_says_how_many_batches_its_interval_had() -> None:
     assert world.end_interval().batches == 3
     world.send()
     assert world.end_interval().batches == 1
+
+
+def test_a_batch_whose_rows_were_counted_is_one_of_the_interval_though_rounds_of_it_are_left() -> None:
+    world = World()
+    world.send("a")
+    world.end_interval()
+    world.send("a")
+    world.send("a", complete=False)
+    report = world.end_interval()
+    assert (report.batches, rows_by_hash(report)) == (2, {hashes_of(["a"])[0]: 2})
 
 
 def test_an_interval_begins_anew_when_keys_move_and_the_report_before_it_stays() -> None:
