@@ -13,7 +13,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @compiled
-def _column(factors: Unsigned, row: int, key_hash: np.uint64, columns: np.uint64) -> int:
+def _column(factors: Unsigned, row: int, key_hash: np.uint64, columns: np.uint64) -> np.int64:
     return np.int64((((factors[row, 0] * key_hash + factors[row, 1]) >> _HALF) * columns) >> _HALF)
 
 

@@ -68,16 +68,17 @@ def pool(sketches: Sequence[ExecutionSketch]) -> ExecutionSketch:
     return pooled
 
 
-def measure_slowness(sketches: Sequence[ExecutionSketch], pooled: ExecutionSketch) -> Floats:
+def measure_slowness(sketches: Sequence[ExecutionSketch], pooled: ExecutionSketch, prior_rows: int = 4_096) -> Floats:
     """Return what each node takes for its rows, over what all nodes together take for the same cells: 1 is average.
 
-    It is the mean over the sketch rows i of sum_j W_n[i, j] / sum_j F_n[i, j] (W / F)[i, j]; 1 for a node that has
-    measured nothing.
+    It is sum W_n / sum F_n W / F over all cells, as if the node had also taken `prior_rows` average rows at the average
+    speed: the costs of a few rows differ by more than the nodes do.
     """
     means = pooled.mean_seconds()
+    prior = float(pooled.seconds.sum()) / max(1, pooled.rows) * prior_rows
     slowness = np.ones(len(sketches))
     for node, sketch in enumerate(sketches):
-        expected = float((sketch.frequencies * means).sum())
+        expected = float((sketch.frequencies * means).sum()) + prior
         if expected > 0:
-            slowness[node] = float(sketch.seconds.sum()) / expected
+            slowness[node] = (float(sketch.seconds.sum()) + prior) / expected
     return slowness

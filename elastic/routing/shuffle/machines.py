@@ -1,6 +1,6 @@
 """The two state machines of paper 004 as tables, without I/O: the scheduler (Figure 3) and an operator instance (2).
 
-Guards are part of events: whoever runs a machine says `LAST_REPLY_RECEIVED` if no reply is missing any more. An event
+Guards are part of events: the caller says `LAST_REPLY_RECEIVED` if no other reply is missing. An event
 that has no row for a state is refused and changes nothing. Two events are not in the paper: `SKETCH_REFRESHED` and
 `SYNC_DUE` separate synchronisation from sketches, so that each has its own period.
 """
@@ -76,9 +76,7 @@ class InstanceCommand(StrEnum):
 _S, _E, _C = SchedulerState, SchedulerEvent, SchedulerCommand
 _RENEW = (_S.SEND_ALL, (_C.KEEP_SKETCH, _C.START_EPOCH))
 
-SCHEDULER_TABLE: dict[
-    tuple[SchedulerState, SchedulerEvent], tuple[SchedulerState, tuple[SchedulerCommand, ...]]
-] = {
+SCHEDULER_TABLE: dict[tuple[SchedulerState, SchedulerEvent], tuple[SchedulerState, tuple[SchedulerCommand, ...]]] = {
     (_S.ROUND_ROBIN, _E.SKETCH_RECEIVED): (_S.ROUND_ROBIN, (_C.KEEP_SKETCH,)),
     (_S.ROUND_ROBIN, _E.LAST_SKETCH_RECEIVED): _RENEW,
     (_S.SEND_ALL, _E.REQUEST_SENT): (_S.SEND_ALL, ()),

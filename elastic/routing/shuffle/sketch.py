@@ -48,7 +48,7 @@ class SketchShape:
 
         r = ceil(log2 1/delta) and c = ceil(e / epsilon). The paper writes log and means log2: its 0.1 gives 4 rows.
         """
-        if not (0 < epsilon and 0 < delta < 1):
+        if not (epsilon > 0 and 0 < delta < 1):
             raise InvalidJob(
                 f"no sketch has the precision epsilon={epsilon:g}, delta={delta:g}. "
                 "Use epsilon above 0 and delta between 0 and 1."
