@@ -34,14 +34,10 @@ class NodeLoads:
 
     def __post_init__(self) -> None:
         fits = self.seconds.shape == self.slowness.shape and self.seconds.ndim == 1 and len(self.seconds)
-        if (
-            not fits
-            or not np.isfinite(self.seconds).all()
-            or not (np.isfinite(self.slowness) & (self.slowness > 0)).all()
-        ):
+        if not fits or not np.isfinite([self.seconds, self.slowness]).all() or self.slowness.min() <= 0:
             raise InvalidJob(
-                f"the loads {self.seconds} do not fit nodes with the slowness {self.slowness}. Give every node a finite "
-                "load, and a slowness above 0; 1 is average."
+                f"the loads {self.seconds} do not fit nodes with the slowness {self.slowness}. Give every node a "
+                "finite load, and a slowness above 0; 1 is average."
             )
 
     @classmethod

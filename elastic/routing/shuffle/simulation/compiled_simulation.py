@@ -37,25 +37,33 @@ def _estimate(row: int, instance: int, columns: Integers, frequencies: Integers,
 @compiled
 def run_rows(
     mode: int,
-    rows: tuple[int, int],
+    start: int,
+    stop: int,
     next_message: float,
     window: int,
     skips_idle: bool,
-    stream: tuple[Integers, Floats, Floats, Floats, Integers],
-    cells: tuple[Integers, Floats],
+    columns: Integers,
+    arrivals: Floats,
+    costs: Floats,
+    slowness: Floats,
+    phase_of: Integers,
+    cell_frequencies: Integers,
+    cell_seconds: Floats,
     completion: Floats,
-    clocks: tuple[Floats, Floats, Integers],
-    sketches: tuple[Integers, Floats],
-    trace: tuple[Integers, Floats],
+    free: Floats,
+    worked: Floats,
+    executed: Integers,
+    frequencies: Integers,
+    seconds: Floats,
+    instances: Integers,
+    completion_of: Floats,
 ) -> tuple[int, int]:
     """Schedule and execute rows until a message arrives first, or an instance has ended a window.
 
     Returns the next row, and the instance that ended its window or -1. A row is executed when it is scheduled: what an
     instance does depends on its earlier rows only.
     """
-    columns, arrivals, costs, slowness, phase_of = stream
-    free, worked, executed = clocks
-    for row in range(rows[0], rows[1]):
+    for row in range(start, stop):
         now = arrivals[row]
         if next_message <= now:
             return row, -1
@@ -63,18 +71,18 @@ def run_rows(
         if mode == GREEDY:
             if skips_idle:
                 completion[instance] = max(completion[instance], now)
-            completion[instance] += _estimate(row, instance, columns, cells[0], cells[1])
+            completion[instance] += _estimate(row, instance, columns, cell_frequencies, cell_seconds)
         spent = costs[row] * slowness[phase_of[row], instance]
         free[instance] = max(free[instance], now) + spent
-        trace[0][row], trace[1][row] = instance, free[instance] - now
+        instances[row], completion_of[row] = instance, free[instance] - now
         if mode == FULL_KNOWLEDGE:
             continue
         worked[instance] += spent
         for cell in range(columns.shape[1]):
-            sketches[0][instance, cell, columns[row, cell]] += 1
-            sketches[1][instance, cell, columns[row, cell]] += spent
+            frequencies[instance, cell, columns[row, cell]] += 1
+            seconds[instance, cell, columns[row, cell]] += spent
         executed[instance] += 1
         if executed[instance] == window:
             executed[instance] = 0
             return row + 1, instance
-    return rows[1], -1
+    return stop, -1

@@ -134,9 +134,16 @@ class _Run:
         self._trace = Trace(np.zeros(stream.rows, np.int64), np.zeros(stream.rows))
         self._pending: list[_Delivery] = []
         self._sent = 0
-        empty = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1)), np.zeros(stream.instances)
-        posg = self._posg
-        self._estimates = empty if posg is None else (posg.frequencies, posg.seconds, posg.completion)
+        cells: tuple[npt.NDArray[Any], ...] = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1)), self._free
+        if self._posg is not None:
+            cells = self._posg.frequencies, self._posg.seconds, self._posg.completion
+        self._arrays: tuple[npt.NDArray[Any], ...] = (
+            *(self._columns, stream.arrivals, stream.costs, stream.slowness, stream.phase_of),
+            *cells,
+            *(self._free, self._worked, self._executed),
+            *self._sketches,
+            *self._trace,
+        )
 
     def run(self) -> Trace:
         row = 0
@@ -161,19 +168,14 @@ class _Run:
         is_running = posg is not None and posg.state is SchedulerState.RUN
         if posg is not None and is_running and self._reading.sync_rows is not None:
             stop = min(stop, row + self._reading.sync_rows - posg.rows_since_sync)
-        frequencies, seconds, completion = self._estimates
         after, ended = self._kernel(
             self._mode(),
-            (row, stop),
+            row,
+            stop,
             self._pending[0].time if self._pending else math.inf,
             self._stream.rows + 1 if posg is None else self._reading.window,
             posg is None or self._reading.skips_idle,
-            (self._columns, self._stream.arrivals, self._stream.costs, self._stream.slowness, self._stream.phase_of),
-            (frequencies, seconds),
-            completion,
-            (self._free, self._worked, self._executed),
-            tuple(self._sketches),
-            tuple(self._trace),
+            *self._arrays,
         )
         if posg is not None:
             posg.row = after - 1
