@@ -11,6 +11,10 @@ from elastic.routing.shuffle import SCHEDULERS, CostEstimates, ExecutionSketch, 
 from elastic.routing.shuffle.sketch import Floats, Hashes
 
 _ESTIMATED, _EXACT = "estimated", "exact"
+_VARIANTS = (
+    ("round-robin", _ESTIMATED),
+    *((name, costs) for name in ("posg", "posg-batch") for costs in (_ESTIMATED, _EXACT)),
+)
 
 
 class SenderRow(NamedTuple):
@@ -26,17 +30,16 @@ class SenderRow(NamedTuple):
 def measure(lab: Lab) -> list[SenderRow]:
     """A batch is scheduled by sketches of the batch before; exact costs are the bound."""
     setting = lab.setting(rows=2 * lab.scale.batch_rows)
+    stream, half = setting.stream(1_000 * lab.seed), lab.scale.batch_rows
+    sketch = ExecutionSketch(SketchShape.of_precision(setting.epsilon, seed=lab.seed))
+    sketch.add(stream.hashes[:half], stream.costs[:half])
+    estimates = CostEstimates.from_sketch(sketch)
     rows = []
     for senders in lab.scale.sender_counts:
         lab.progress.step(f"{senders} senders")
-        stream = setting.stream(1_000 * lab.seed)
-        before, batch = np.split(stream.hashes, 2), np.split(stream.costs, 2)
-        sketch = ExecutionSketch(SketchShape.of_precision(setting.epsilon, seed=lab.seed))
-        sketch.add(before[0], batch[0])
-        estimates = CostEstimates.from_sketch(sketch)
-        for name in SCHEDULERS:
-            for kind in (_ESTIMATED, _EXACT) if name != "round-robin" else (_ESTIMATED,):
-                rows.append(_row(name, kind, senders, before[1], batch[1], estimates, lab.scale.batch_nodes))
+        for name, kind in _VARIANTS:
+            batch = stream.hashes[half:], stream.costs[half:]
+            rows.append(_row(name, kind, senders, *batch, estimates, lab.scale.batch_nodes))
     return rows
 
 
@@ -46,7 +49,7 @@ def _row(
     loads, spent, idle = np.zeros(nodes), 0.0, NodeLoads.idle(nodes)
     for sender in range(senders):
         mine = slice(sender, None, senders)
-        own = np.ascontiguousarray(hashes[mine])
+        own = hashes[mine]
         SCHEDULERS[name](estimates.estimate(own[:1]), idle)  # loads the compiled loops
         began = time.perf_counter()
         expected = estimates.estimate(own) if kind == _ESTIMATED else costs[mine]

@@ -16,7 +16,7 @@ _POLICIES = (ROUND_ROBIN, "text", "rec", "best")
 
 
 class SeriesRow(NamedTuple):
-    """Completion times of the rows before `row`, since the last point. `first_run` is the row of the first state run."""
+    """Completion times of the rows before `row`, since the last point; `first_run` is the row at which POSG began."""
 
     policy: str
     row: int

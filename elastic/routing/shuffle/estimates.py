@@ -45,7 +45,13 @@ class CostEstimates:
         if kernel is None:
             return self.estimate_with_numpy(hashes)
         found = np.empty(len(hashes))
-        kernel(self.shape.factors, as_read_only(hashes.view(np.uint64)), self.frequencies, self.seconds, found)
+        kernel(
+            self.shape.factors,
+            as_read_only(np.ascontiguousarray(hashes).view(np.uint64)),
+            self.frequencies,
+            self.seconds,
+            found,
+        )
         return found
 
     def estimate_with_numpy(self, hashes: Hashes) -> Floats:

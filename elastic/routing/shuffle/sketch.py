@@ -104,8 +104,8 @@ class ExecutionSketch:
         if add_groups is None:
             self.add_with_numpy(hashes, rows, seconds)
         else:
-            given = as_read_only(hashes.view(np.uint64)), as_read_only(rows), as_read_only(seconds)
-            add_groups(self.shape.factors, *given, self.frequencies, self.seconds)
+            given = (np.ascontiguousarray(one) for one in (hashes.view(np.uint64), rows, seconds))
+            add_groups(self.shape.factors, *map(as_read_only, given), self.frequencies, self.seconds)
 
     def add_with_numpy(self, hashes: Hashes, rows: Counts, seconds: Floats) -> None:
         """Do the same without a compiler; the order of additions is that of the rows."""
