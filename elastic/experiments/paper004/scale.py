@@ -24,6 +24,7 @@ class ExperimentScale:
     batch_rows: int = 100_000
     sender_counts: tuple[int, ...] = (1, 4, 16, 64)
     batch_nodes: int = 16
+    batch_streams: int = 5
 
 
 FULL = ExperimentScale()
@@ -42,5 +43,6 @@ QUICK = ExperimentScale(
     entities=1_000,
     tweet_streams=1,
     batch_rows=4_000,
+    batch_streams=1,
     sender_counts=(1, 4),
 )
