@@ -18,7 +18,15 @@ def draw_sweep(title: str, xlabel: str, *, logarithmic: bool = False) -> "Callab
         figure, ((times, speedups),) = make_panels(2, 13, 5)
         for policy, mine in group_by(rows, "policy").items():
             values, colour = [row.value for row in mine], COLOURS[policy]
-            draw_band(times, values, [(row.mean_ms, row.min_ms, row.max_ms) for row in mine], colour, NAMES[policy])
+            times.plot(
+                values,
+                [row.mean_ms for row in mine],
+                "o-",
+                color=colour,
+                linewidth=1.8,
+                markersize=5,
+                label=NAMES[policy],
+            )
             if policy != "round-robin":
                 bands = [(row.speedup, row.least_speedup, row.most_speedup) for row in mine]
                 draw_band(speedups, values, bands, colour, NAMES[policy])
@@ -32,7 +40,9 @@ def draw_sweep(title: str, xlabel: str, *, logarithmic: bool = False) -> "Callab
         label_axes(times, "mean completion time, ms", xlabel, "ms")
         label_axes(speedups, "speed-up over round-robin", xlabel)
         add_legend(times, loc="best")
-        caption = "Lines: means over streams with other costs of items. Bands: the least and the most of a stream."
+        caption = (
+            "Lines: means over streams that differ in the costs of items. Bands: the least and the most of a stream."
+        )
         return add_title(figure, title, caption)
 
     return draw
