@@ -60,6 +60,15 @@ def test_every_policy_equals_the_event_heap(policy: str) -> None:
         assert outcome(simulate(stream, small, SHAPE)) == outcome(simulate(stream, small, SHAPE, by_events=True))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_messages_of_the_same_moment_arrive_by_instance(seed: int) -> None:
+    rng, instances, rows = np.random.default_rng(seed), 3, 300
+    arrivals = np.sort(rng.integers(0, rows // instances, rows)).astype(float)
+    stream = SimulatedStream(np.arange(rows), arrivals, np.ones(rows), np.ones((1, instances)))
+    reading = Reading(window=int(rng.integers(2, 9)), mu=None, wall_clock=True, numbers_epochs=True)
+    assert outcome(simulate(stream, reading, SHAPE)) == outcome(simulate(stream, reading, SHAPE, by_events=True))
+
+
 def test_without_numba_the_event_heap_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, reading = draw_stream(4), Reading(window=10, mu=None)
     expected = outcome(simulate(stream, reading, SHAPE))

@@ -162,6 +162,7 @@ def test_hash_functions_spread_keys_and_differ_by_row_and_seed() -> None:
     found = shape.columns_of(np.arange(16_000))
     assert all(np.bincount(row, minlength=16).min() > 500 for row in found)
     assert len({tuple(row) for row in found.tolist()}) == 4
+    assert all((SketchShape(8, 16, seed).factors[:, 0] % 2 == 1).all() for seed in range(4))
     assert not np.array_equal(found, SketchShape(4, 16, seed=1).columns_of(np.arange(16_000)))
 
 
