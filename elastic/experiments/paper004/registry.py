@@ -28,8 +28,8 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         sweeps.format_rows,
         draw_sweep("The gain is largest where queues are long", "capacity over input"),
         note=(
-            "Reproduced with the wall clock from 102 to 109 %: 1.16 to 1.19, where the paper has 1.15 to 1.26. At 100 % "
-            "it hardly gains, see figure 4. As written, POSG is slower than round-robin from 102 % on."
+            "Reproduced with the wall clock from 102 to 109 %: 1.16 to 1.19, where the paper has 1.15 to 1.26. At "
+            "100 % it hardly gains, see figure 4. As written, POSG is slower than round-robin from 102 % on."
         ),
     ),
     "figure6": Experiment(
