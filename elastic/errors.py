@@ -48,7 +48,7 @@ ElasticError
 ├── StateUnavailable                   the state is moving or being restored; retry
 ├── KeysNotMeasured                    no node has measured its keys for a whole interval; retry
 ├── UnknownEvent                       the coordinator got an event that it has no handler for
-└── IllegalTransition                  a hand-over got an event that its phase does not allow
+└── IllegalTransition                  a protocol got an event that its phase does not allow
 
 All errors cross process boundaries: pickled or copied, they keep their message and attributes.
 """
@@ -634,8 +634,8 @@ class UnknownEvent(ElasticError):
 
 
 class IllegalTransition(ElasticError):
-    """An event has no row in the table of hand-overs for the phase that it meets."""
+    """An event has no row in the table of a protocol for the phase that it meets."""
 
-    def __init__(self, phase: str, event: str) -> None:
-        self.phase, self.event = str(phase), str(event)
-        super().__init__(f"a hand-over that is {phase} cannot handle {event!r}. Report this as a bug.")
+    def __init__(self, phase: str, event: str, subject: str = "a hand-over") -> None:
+        self.phase, self.event, self.subject = str(phase), str(event), subject
+        super().__init__(f"{subject} in phase {phase} cannot handle {str(event)!r}. Report this as a bug.")

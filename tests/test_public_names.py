@@ -10,6 +10,7 @@ PUBLIC_NAMES = {
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
+    "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
         *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
         *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "stateless", "to_schema"),
@@ -26,6 +27,13 @@ PUBLIC_NAMES = {
         *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
         *("Routing", "SplitRows", "TableGrouping", "check_key", "hash_key", "hash_keys", "spark_hash_expression"),
         *("split", "to_tasks"),
+    ],
+    "elastic.routing.shuffle": [
+        *("CostEstimates", "ExecutionSketch", "NodeLoads", "RowScheduler", "SCHEDULERS", "Scheduled", "SenderShare"),
+        *("SketchShape", "measure_slowness", "pool"),
+    ],
+    "elastic.routing.shuffle.simulation": [
+        *("FULL_KNOWLEDGE", "READINGS", "ROUND_ROBIN", "Reading", "SimulatedStream", "SimulationResult", "simulate"),
     ],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),

@@ -15,7 +15,12 @@ from rich.status import Status
 from rich.text import Text
 
 from elastic.cli.group import add_working_folder_to_path
-from elastic.cli.options import PAPER000_ENGINE_EXPERIMENTS, PAPER000_EXPERIMENTS, PAPER003_EXPERIMENTS
+from elastic.cli.options import (
+    PAPER000_ENGINE_EXPERIMENTS,
+    PAPER000_EXPERIMENTS,
+    PAPER003_EXPERIMENTS,
+    PAPER004_EXPERIMENTS,
+)
 from elastic.cli.terminal import is_interactive
 from elastic.errors import ElasticError
 from mdp.errors import MdpError
@@ -134,6 +139,17 @@ def paper000(engine: bool, output: Path, names: tuple[str, ...], quick: bool, se
             return
         from elastic.experiments.paper000 import EXPERIMENTS, FULL, QUICK, Lab
 
+        _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
+
+
+@command.command()
+@_common_options("build/paper004", PAPER004_EXPERIMENTS)
+def paper004(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the experiments of paper 004 in a simulator: figures 4 to 12, and batches of several senders."""
+    # Imported here because they load the compiler and matplotlib.
+    from elastic.experiments.paper004 import EXPERIMENTS, FULL, QUICK, Lab
+
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
         _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
 
 

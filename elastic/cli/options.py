@@ -21,6 +21,7 @@ PAPER000_EXPERIMENTS = (
 )  # elastic.experiments.paper000.EXPERIMENTS
 PAPER000_ENGINE_EXPERIMENTS = ("figure13", "figure14", "figure15")  # elastic.experiments.paper000.engine
 PAPER003_EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")
+PAPER004_EXPERIMENTS = (*(f"figure{number}" for number in range(4, 13)), "senders")
 GAMMA = 0.8  # mdp.process.DEFAULT_GAMMA
 ERROR = 0.002  # mdp.exact.DEFAULT_ERROR
 MAX_PARTITIONS = 6_000_000  # mdp.projection.MOST_PARTITIONS
