@@ -7,6 +7,7 @@ ElasticError
 │   ├── InvalidEventTime               the event-time column is not a timestamp
 │   ├── NotAnOperator                  a class or another object in place of an operator
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
+│   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -24,7 +25,7 @@ ElasticError
 ├── NullKey                            rows have no key, and null_keys is "fail"
 ├── RowTooLarge                        a row exceeds max_row_bytes
 ├── OperatorFailed                     the operator raised
-├── CombineFailed                      the operator's combine raised
+├── CombineFailed                      the operator's combine or merge raised
 ├── DivisionFailed                     the operator's part or join raised
 ├── InvalidOutput                      the operator emitted rows that do not match its declaration
 ├── NodeInUse                          a node that should be removed still owns tasks
@@ -126,6 +127,18 @@ class IndivisibleState(InvalidJob):
         super().__init__(
             f'stage {stage!r} cannot have grouping="table": {operator} cannot hand over single keys, since '
             f'{why}. Give it the methods part() and join(), write it as a KeyedOperator, or use grouping="hash".'
+        )
+
+
+class UnmergeableOperator(InvalidJob):
+    """The keys of an operator are to be split, but its partials cannot be merged."""
+
+    def __init__(self, operator: str, obstacle: str) -> None:
+        self.operator = operator
+        self.obstacle = obstacle
+        super().__init__(
+            f"the keys of {operator} cannot be split: {obstacle}. Define combine() (rows to partials) and merge() "
+            "(partials to partials) without that, or run the operator without partial()."
         )
 
 
@@ -344,14 +357,15 @@ class OperatorFailed(ElasticError):
 
 
 class CombineFailed(ElasticError):
-    """The operator's combine raised; `cause_text` is the traceback."""
+    """The operator's combine, or `method`, raised; `cause_text` is the traceback."""
 
-    def __init__(self, operator: str, cause_text: str) -> None:
+    def __init__(self, operator: str, cause_text: str, method: str = "combine") -> None:
         self.operator = operator
         self.cause_text = cause_text
+        self.method = method
         super().__init__(
-            f"operator {operator!r} failed to combine rows:\n{cause_text.rstrip()}\n"
-            "Correct its combine() and restart the job: it continues with the same batch."
+            f"operator {operator!r} failed to {method} rows:\n{cause_text.rstrip()}\n"
+            f"Correct its {method}() and restart the job: it continues with the same batch."
         )
 
 

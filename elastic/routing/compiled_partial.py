@@ -1,12 +1,19 @@
-"""The loop of `partial`, compiled by numba."""
+"""The loop of `partial`, compiled by numba; imported only if numba is installed."""
 
-from typing import Any
+import numpy as np
+import numpy.typing as npt
 
-import numba  # type: ignore[import-untyped]
+from migration.compiling import compiled
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def choose_nodes(first: Any, second: Any, is_head: Any, loads: Any, chosen: Any) -> None:
+@compiled
+def choose_nodes(
+    first: npt.NDArray[np.int64],
+    second: npt.NDArray[np.int64],
+    is_head: npt.NDArray[np.bool_],
+    loads: npt.NDArray[np.float64],
+    chosen: npt.NDArray[np.int64],
+) -> None:
     """Place rows one after the other on the less loaded node of two, rows of the head on the least loaded of all."""
     for row in range(len(first)):
         node = first[row]

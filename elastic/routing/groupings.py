@@ -202,6 +202,11 @@ class Groupings:
         """Whether every stage is grouped by hash."""
         return not self.by_stage
 
+    @property
+    def nodes_choose(self) -> bool:
+        """Whether nodes choose units by load: a stage behind the first is grouped partially."""
+        return any(isinstance(grouping, PartialGrouping) for grouping in self.by_stage[1:])
+
     def unit_numbers(self, hashes: Hashes, stage: int) -> UnitNumbers:
         return self[stage].unit_numbers(hashes, stage, self.tasks)
 

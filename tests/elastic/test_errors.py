@@ -18,6 +18,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidEventTime("ts", "bigint"),
     errors.NotAnOperator(dict),
     errors.IndivisibleState("newest", "Newest", "its state, a value of type NoneType, belongs to the task"),
+    errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),
     errors.StreamFailed("words", "SerializationException: size of data is not 8"),

@@ -31,7 +31,7 @@ from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, Stage, State, ValueState
 from elastic.operators.stages import build_stages
-from elastic.routing import Groupings, KeyTable, TableGrouping, hash_keys, split
+from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
 from elastic.settings import Settings
 from storage.state import BatchTime
 from tests.elastic.node.states import LEASE
@@ -95,11 +95,12 @@ class World:
         self.host.observe_step = self.statistics.observe_step
         entries = dict(zip(hashes_of(list(table or {})), (table or {}).values(), strict=True))
         self.groupings = Groupings(TASKS, (TableGrouping(KeyTable.from_entries(entries)),), 1)
+        self.routing = Routing(Assignment.even(TASKS, 1), self.groupings)
         self.install(self.groupings.units(0))
 
     def install(self, units: Sequence[UnitId], *, through: int = -1, reported: int = -1, epoch: int = 1) -> None:
         handles = tuple(UnitHandle(unit, None, Batch(through), Position(Batch(reported), 0)) for unit in units)
-        for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), groupings=self.groupings)):
+        for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), routing=self.routing)):
             assert self.host.set_state(handle, None)
 
     def send(self, *keys: str | None) -> None:
