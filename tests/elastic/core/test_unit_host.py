@@ -48,7 +48,7 @@ def take(host: UnitHost, step: Step, *, cause: str = "") -> StepResult | None:
 
 
 def seen(host: UnitHost, unit: UnitId) -> list[int]:
-    found: list[int] = host.lookup(unit, (1,))
+    found: list[int] = host.lookup(unit, (1,)).value
     return found
 
 

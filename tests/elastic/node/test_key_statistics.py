@@ -33,6 +33,7 @@ from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, St
 from elastic.operators.stages import build_stages
 from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
 from elastic.settings import Settings
+from migration import Assignment
 from storage.state import BatchTime
 from tests.elastic.node.states import LEASE
 

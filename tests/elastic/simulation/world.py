@@ -10,6 +10,7 @@ from elastic.results import Description, ResultLog
 from elastic.settings import Settings
 from storage.state import Manifests, StateManager, UnitId
 from tests.elastic.simulation.chaos import Chaos
+from tests.elastic.simulation.closed_form import totals_of
 from tests.elastic.simulation.faults import Faults
 from tests.elastic.simulation.life import JOB, SECRET, Checkpoint, Life, Setting
 from tests.elastic.simulation.network import FaultyNetwork
@@ -193,6 +194,11 @@ class World:
                 rows = results.read(batch, stage.name)
                 found.update(lines_of(stage.name, batch, rows.drop_columns(["_batch", "_task"])))
         assert found == oracle.results, _difference(found, oracle.results)
+        totals = totals_of(self._pipeline, self.observer.committed, self._batches)
+        if totals is not None:
+            last = self._pipeline.stages[-1].name
+            merged = Counter({line: count for line, count in found.items() if line.startswith(f"{last} ")})
+            assert merged == totals, _difference(merged, totals)
         assert self._stored_states() == oracle.states()
         self._compare_sink(oracle)
 
