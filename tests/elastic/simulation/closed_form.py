@@ -50,5 +50,12 @@ def totals_of(pipeline: Description, committed: Committed, source: list[Batch]) 
     return lines
 
 
+def count_keys(pipeline: Description, source: list[Batch]) -> Counter[int]:
+    """Return how many rows of each key the partial stage gets in all."""
+    is_relayed = isinstance(pipeline.stages[0].operator, Relay)
+    rows = (row for partitions in source for table in partitions for row in table.to_pylist())
+    return Counter(_read(row, is_relayed).key for row in rows)
+
+
 def _read(row: dict[str, Any], is_relayed: bool) -> _Row:
     return _Row(row["key"] + row["value"] * is_relayed, row["value"])
