@@ -38,6 +38,7 @@ ElasticError
 ├── ResultsExpired                     a reader asked for results that retention has deleted
 ├── InvalidRequest (also a ValueError) a scale request is invalid; nothing was started
 │   ├── KeysCannotMove                 the keys of a stage cannot move, because it is not grouped by table
+│   ├── KeysCannotBeSplit              the keys of a stage cannot be split, because there is no partial stage before it
 │   ├── InvalidAutoscaling             an argument of the autoscaler is invalid
 │   ├── UnknownPolicy                  there is no autoscaling policy of that name
 │   └── KeysNotCounted                 the settings of the job say that the keys of a stage are not counted
@@ -137,8 +138,8 @@ class UnmergeableOperator(InvalidJob):
         self.operator = operator
         self.obstacle = obstacle
         super().__init__(
-            f"the keys of {operator} cannot be split: {obstacle}. Define combine() (rows to partials) and merge() "
-            "(partials to partials) without that, or run the operator without partial()."
+            f"the keys of {operator} cannot be split: {obstacle}. Use it without partial(), or give it a combine() "
+            "from rows to partials and a merge() from partials to partials, without that."
         )
 
 
@@ -543,6 +544,17 @@ class KeysCannotMove(InvalidRequest):
         else:
             which = "no stage of this job is" if stage is None else f"stage {stage!r} is not"
             super().__init__(f'{which} grouped by table, so no key can move. Use Stage(..., grouping="table").')
+
+
+class KeysCannotBeSplit(InvalidRequest):
+    """The keys of a stage cannot be split: there is no partial stage before it, or several and none is named."""
+
+    def __init__(self, stage: str | None, splittable: Iterable[str] = ()) -> None:
+        self.stage = stage
+        self.splittable = tuple(splittable)
+        which = "the keys of this job" if stage is None else f"the keys of stage {stage!r}"
+        remedy = f"Name one of {_join(self.splittable)}." if self.splittable else "Use partial(...) for its operator."
+        super().__init__(f"{which} cannot be split. {remedy}")
 
 
 class KeysNotCounted(InvalidRequest):

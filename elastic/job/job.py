@@ -288,6 +288,14 @@ class Job:
             return self._scaler.move_keys(_key_request(how), queue=queue)
         return self._scaler.balance(*self._level_requests(how), queue=queue)
 
+    def split(self, split: str = "head", stage: str | None = None) -> None:
+        """Change which keys a partial stage splits while the stream runs, as in `partial`: "all", "head" or "none".
+
+        No state moves; returns when the change is committed. `stage` names the operator, if there are several.
+        """
+        self._driver.views.check()
+        self._cluster.split_keys(stage, split)
+
     def plan_keys(self, **how: Any) -> "KeyPlan":
         """Return what `rebalance(level="keys")` would do with the same arguments; changes nothing."""
         return self._scaler.plan_keys(_key_request(how))

@@ -34,8 +34,8 @@ class StateQueries:
         if self._context.pipeline.stages[stage].is_partial:
             name, following = (one.name for one in self._context.pipeline.stages[stage : stage + 2])
             raise InvalidRequest(
-                f"a key of the partial stage {name!r} is in several tasks. Ask stage {following!r}, with fresh=True for "
-                "what the partial stage holds too."
+                f"a key of the partial stage {name!r} is in several tasks. Ask stage {following!r}, with fresh=True "
+                "for what the partial stage holds too."
             )
         columns, unit = self._locate(key, stage)
         return self._ask(unit, columns, None).value

@@ -35,7 +35,9 @@ class Combiner:
         except Exception as error:  # a user's operator may raise anything
             raise CombineFailed(self.name, format_traceback(error), self.method) from error
         if not isinstance(combined, pa.Table):
-            raise InvalidOutput(self.name, f"{self.method} returned a {type(combined).__name__} instead of an Arrow table")
+            raise InvalidOutput(
+                self.name, f"{self.method} returned a {type(combined).__name__} instead of an Arrow table"
+            )
         for column in self.operator.key:
             if column not in combined.schema.names or combined.schema.field(column).type != rows.field(column).type:
                 raise InvalidOutput(self.name, f"{self.method} did not keep the key column {column!r} and its type")

@@ -8,6 +8,8 @@ from elastic import errors
 from tests.error_trees import check_drawn, check_travels, leaves_and_branches
 
 EXAMPLES: list[errors.ElasticError] = [
+    errors.KeysCannotBeSplit("counts"),
+    errors.KeysCannotBeSplit(None, ["words", "letters"]),
     errors.KeysCannotMove("counts"),
     errors.KeysCannotMove(None),
     errors.KeysCannotMove(None, ["words", "letters"]),

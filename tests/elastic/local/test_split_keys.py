@@ -9,11 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from elastic.errors import IncompatibleRestart, InvalidRequest, StateUnavailable, UnmergeableOperator
+from elastic.core.ids import Batch
+from elastic.errors import IncompatibleRestart, InvalidRequest, KeysCannotBeSplit, StateUnavailable, UnmergeableOperator
 from elastic.job.job import Job
 from elastic.local import LocalNetwork
 from elastic.local.run import TableSource, local_run
 from elastic.operators import CountByKey, Operator, Stage, partial, stateless
+from elastic.results.errors import UnknownStage
+from elastic.routing import PartialGrouping
 from storage import Secret
 
 SECRET = Secret.of("a secret of these tests")
@@ -53,11 +56,16 @@ def expected_of(batches: int) -> Counter[tuple[int, str, int]]:
 
 
 def rows_of_nodes(job: Job, stage: int) -> list[int]:
-    """Return the rows that each node took of a stage, as soon as heartbeats have them all."""
+    """Return the rows that each node took of a stage."""
+    return list(map(sum, rows_of_units(job, stage)))
+
+
+def rows_of_units(job: Job, stage: int) -> list[list[int]]:
+    """Return the rows that each unit of each node took of a stage, as soon as heartbeats have them all."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        nodes = [sum(unit.rows for unit in node.units if unit.stage == stage) for node in job.status().nodes]
-        if sum(nodes) == job.status().rows:
+        nodes = [[unit.rows for unit in node.units if unit.stage == stage] for node in job.status().nodes]
+        if sum(map(sum, nodes)) == job.status().rows:
             return nodes
         time.sleep(0.02)
     raise AssertionError("timed out after 20 s waiting for the rows of all nodes")
@@ -94,13 +102,15 @@ def test_a_fresh_answer_adds_what_the_partial_stage_holds(job: Job, source: Tabl
     assert job.state("never", fresh=True) == 0
 
 
-def test_a_fresh_answer_is_refused_while_units_are_at_other_batches(job: Job, source: TableSource, monkeypatch: Any) -> None:
+def test_a_fresh_answer_is_refused_while_units_are_at_other_batches(
+    job: Job, source: TableSource, monkeypatch: Any
+) -> None:
     send(job, source)
     monkeypatch.setattr("elastic.job.queries._PAUSE_SECONDS", 0.0)
     queries = job._queries
     found = queries._find_partials(("hot",), 0)
     for batch, flushed in ((found[0].batch - 1, -1), (found[0].batch, found[0].batch + 1)):
-        odd = found[0]._replace(batch=batch, value=type(found[0].value)(flushed, found[0].value.partials))
+        odd = found[0]._replace(batch=Batch(batch), value=type(found[0].value)(flushed, found[0].value.partials))
         monkeypatch.setattr(queries, "_find_partials", lambda *_, odd=odd: [odd, *found[1:]])
         with pytest.raises(StateUnavailable):
             job.state("hot", fresh=True)
@@ -142,8 +152,44 @@ def test_nodes_choose_units_of_a_partial_stage_behind_another_one(source: TableS
         send(job, source)
         assert results_of(job) == expected_of(4)
         assert job.state("hot", "counts") == 360
-        units = [unit for node in job.status().nodes for unit in node.units if unit.stage == 1 and unit.rows]
-        assert len(units) > 1
+
+
+def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source: TableSource, tmp_path: Path) -> None:
+    stages = partial(Stage(CountByKey(), name="counts"), split="none")
+    with run(source, stages, store=tmp_path.as_uri()) as job:
+        send(job, source)
+        assert max(rows_of_nodes(job, 0)) >= 90
+        job.split("head")
+        assert job.routing().groupings[0] == PartialGrouping("head", "none")
+        for _ in range(4):
+            send(job, source)
+        assert max(rows_of_nodes(job, 0)) < 90 + 4 * 60
+        assert results_of(job) == expected_of(5)
+    with run(source, stages, store=tmp_path.as_uri()) as again:
+        assert again.routing().groupings[0] == PartialGrouping("head", "none")
+        again.split("all", "counts")
+        again.split("none", "partial-counts")
+        assert again.routing().groupings[0] == PartialGrouping("none", "none")
+        with pytest.raises(InvalidRequest, match="Use one of all, head, none"):
+            again.split("tail")
+        with pytest.raises(UnknownStage):
+            again.split("head", "letters")
+    with run(source, partial(Stage(CountByKey(), name="counts"), split="all"), store=tmp_path.as_uri()) as last:
+        assert last.routing().groupings[0] == PartialGrouping("all", "all")
+    with run(source, CountByKey(), name="plain") as plain, pytest.raises(KeysCannotBeSplit, match=r"partial\(\.\.\.\)"):
+        plain.split()
+
+
+def test_nodes_learn_of_other_keys_to_split_with_the_next_step(source: TableSource) -> None:
+    stages = [stateless(lambda rows: rows, SCHEMA), *partial(Stage(CountByKey(), name="counts"), split="none")]
+    with run(source, stages, tasks=6) as job:
+        send(job, source)
+        assert [sum(rows >= 90 for rows in node) for node in sorted(rows_of_units(job, 1))].count(1) == 1
+        job.split("head")
+        for _ in range(4):
+            send(job, source)
+        assert results_of(job) == expected_of(5)
+        assert all(max(node) >= 90 for node in rows_of_units(job, 1))
 
 
 def test_a_question_to_the_wrong_stage_is_refused(job: Job, source: TableSource) -> None:

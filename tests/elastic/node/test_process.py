@@ -62,7 +62,9 @@ def values_of(node: RunningNode, key: int) -> list[int]:
     """Return the values that the unit of a key has seen, in order."""
     unit = number_of(key)
     secret = node.process._context.secret
-    answer = node.network.connect(node.address, TOKEN).call("lookup", {"unit": unit, "key": seal(((key,), None), secret)})
+    answer = node.network.connect(node.address, TOKEN).call(
+        "lookup", {"unit": unit, "key": seal(((key,), None), secret)}
+    )
     found: list[int] = unseal(answer, secret)
     return found
 

@@ -89,7 +89,9 @@ def test_with_an_interval_results_are_those_of_all_rows_of_the_interval_at_once(
     times = sorted(data.draw(st.lists(st.integers(0, 50), min_size=len(batches), max_size=len(batches))))
     timed: list[Any] = [InputBatch(rows_of(keys), 1_000 * at) for keys, at in zip(batches, times, strict=True)]
     whole, parted = new_tester(OPERATORS[name]()), new_tester(partial(OPERATORS[name](), "10 seconds"))
-    expected, held, interval = [], [], 0
+    expected: list[Counter[str]] = []
+    held: list[Any] = []
+    interval = 0
     for keys, at in zip(batches, times, strict=True):
         arriving, held = (held, rows_of(keys)) if at // 10 > interval else ([], held + rows_of(keys))
         interval = at // 10
@@ -177,7 +179,7 @@ def test_an_operator_whose_keys_cannot_be_split_is_refused_at_once(operator: Ope
     with pytest.raises(UnmergeableOperator, match=obstacle) as caught:
         partial(operator)
     assert caught.value.operator == type(operator).__name__
-    assert "Define combine()" in str(caught.value)
+    assert "give it a combine()" in str(caught.value)
 
 
 class NeedsRows(CountByKey):
@@ -219,7 +221,8 @@ def test_other_bad_use_is_refused() -> None:
     with pytest.raises(InvalidJob, match="several tasks"):
         Stage(PartialOperator(CountByKey(), None))
     first, second = partial(Stage(CountByKey(), "key"))
-    for stages in ([first], [second, first], [first, CountByKey()], [first, Stage(second.operator, "value")]):
+    refused: list[Any] = [[first], [second, first], [first, CountByKey()], [first, Stage(second.operator, "value")]]
+    for stages in refused:
         with pytest.raises(InvalidJob, match="must be followed by its own operator"):
             build_stages(stages, "key")
     assert len(build_stages([first, second], "key")) == 2

@@ -64,12 +64,19 @@ def test_the_compiled_choice_is_that_of_one_row_after_the_other(rows: list[Any],
     first, second, is_head = (np.array([row[place] for row in rows], kind) for place, kind in enumerate("qq?"))
     loads = np.random.default_rng(seed).integers(0, 4, 5).astype(np.float64)
     again = loads.copy()
-    assert choose_nodes(first, second, is_head, loads).tolist() == choose_one_by_one(first, second, is_head, again).tolist()
+    assert (
+        choose_nodes(first, second, is_head, loads).tolist()
+        == choose_one_by_one(first, second, is_head, again).tolist()
+    )
     assert loads.tolist() == again.tolist()
 
 
 def test_a_row_goes_to_the_less_loaded_choice_and_one_of_the_head_to_the_least_loaded_node() -> None:
-    first, second, is_head = np.array([0, 0, 1, 1, 0]), np.array([1, 1, 2, 2, 1]), np.array([False, False, False, True, True])
+    first, second, is_head = (
+        np.array([0, 0, 1, 1, 0]),
+        np.array([1, 1, 2, 2, 1]),
+        np.array([False, False, False, True, True]),
+    )
     loads = np.array([2.0, 1.0, 4.0, 3.0])
     assert choose_one_by_one(first, second, is_head, loads).tolist() == [1, 0, 1, 0, 1]
     assert loads.tolist() == [4.0, 4.0, 4.0, 3.0]

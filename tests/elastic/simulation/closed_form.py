@@ -36,7 +36,9 @@ def totals_of(pipeline: Description, committed: Committed, source: list[Batch]) 
     held_interval = 0
     lines: Counter[str] = Counter()
     for batch, (number, time) in enumerate(zip(committed.sources, committed.times, strict=True)):
-        rows = [] if number is None else [_read(row, is_relayed) for table in source[number] for row in table.to_pylist()]
+        rows = (
+            [] if number is None else [_read(row, is_relayed) for table in source[number] for row in table.to_pylist()]
+        )
         if operator.every_ms is None:
             arriving = rows
         else:

@@ -8,7 +8,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elastic.operators import Context, CountByKey, KeyedOperator, Operator, Stage, State, ToNext, ToSelf, ToSink, ValueState, partial
+from elastic.operators import (
+    Context,
+    CountByKey,
+    KeyedOperator,
+    Operator,
+    Stage,
+    State,
+    ToNext,
+    ToSelf,
+    ToSink,
+    ValueState,
+    partial,
+)
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at", pa.int64())])
 
