@@ -14,9 +14,8 @@ def main() -> None:
     key_counter.load()
     partial.load()
     seconds = time.perf_counter() - started
-    print(
-        f"{kernels.NAME}: kernels of keyed columns, key tables, key counters and partial grouping ready in {seconds:.1f} s"
-    )
+    parts = "keyed columns, key tables, key counters and partial grouping"
+    print(f"{kernels.NAME}: kernels of {parts} ready in {seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Partial grouping of an operator (paper 001): a partial stage that any task may take rows of, and the operator behind it.
+"""Partial grouping of an operator (paper 001): a stage that any task may take rows of, and the operator behind it.
 
     elastic.run(df, key="word", operator=partial(CountByKey(), every="10 seconds"), ...)
 
-A task of the partial stage combines its rows to partials, merges them with those that it holds, and emits what it holds
-to the operator, at the end of every batch or of every interval of processing time. The operator is as ever: its rows are
-grouped by its key, and what it gets are partials, as always if it has `combine`.
+A task of the partial stage combines its rows to partials, merges them with those that it holds, and emits what it
+holds to the operator, with every batch or after every interval of processing time. The operator is as ever: its rows
+are grouped by its key, and what it gets are partials, as always if it has `combine`.
 
-Invariant: a row of an interval reaches the operator in the first batch of a later interval, whichever task took the row.
+Invariant: a row of an interval reaches the operator in the first batch of a later interval, whichever task took it.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _NEVER = -1
 
 @dataclass(frozen=True)
 class HeldPartials:
-    """What a task of a partial stage holds of one key since it emitted partials last, in batch `flushed` (-1: never)."""
+    """What a task of a partial stage holds of one key since it emitted partials in batch `flushed` (-1: never)."""
 
     flushed: int
     partials: pa.Table

@@ -1,7 +1,7 @@
 """Routing: which unit a row belongs to, and which nodes have that unit. Runs in a REPL without Java.
 
-`hash_keys` hashes keys, a `Routing` maps hashes to units and units to nodes, `split` groups rows by unit. Where a key may
-be in several units, a `UnitChooser` chooses among them by load.
+`hash_keys` hashes keys, a `Routing` maps hashes to units and units to nodes, `split` groups rows by unit. Where a key
+may be in several units, a `UnitChooser` chooses among them by load.
 """
 
 from elastic.routing.groupings import (

@@ -153,10 +153,9 @@ def choose_one_by_one(first: Integers, second: Integers, is_head: npt.NDArray[np
     rows_of = loads.tolist()
     chosen = []
     for one, other, may_go_anywhere in zip(first.tolist(), second.tolist(), is_head.tolist(), strict=True):
+        node = other if rows_of[other] < rows_of[one] else one
         if may_go_anywhere:
             node = rows_of.index(min(rows_of))
-        else:
-            node = other if rows_of[other] < rows_of[one] else one
         rows_of[node] += 1.0
         chosen.append(node)
     loads[:] = rows_of

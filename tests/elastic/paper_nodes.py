@@ -102,7 +102,7 @@ class PaperNodes:
     def find_unsplit(self) -> str | None:
         return None
 
-    def split_keys(self, stage: str | None, splits: str) -> None:
+    def split_keys(self, stage: str | None, splits: str) -> None:  # noqa: ARG002 - it has no partial stage
         raise KeysCannotBeSplit(stage)
 
     def begin(self, request: events.MigrationRequested | events.RekeyRequested) -> None:
