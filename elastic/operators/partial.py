@@ -78,8 +78,7 @@ class PartialOperator(Operator):
         held: pa.Table = state.value
         if held.num_rows and _read(held, _INTERVAL) < interval:
             yield self._flush(state, context)
-        if not state.value.num_rows:
-            context.set_timer((interval + 1) * self.every_ms, kind="processing")
+        context.set_timer((interval + 1) * self.every_ms, kind="processing")
         state.value = self._hold(self._merge(state.value, partials), _read(state.value, _FLUSHED), interval)
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:

@@ -65,8 +65,10 @@ def values_of(node: RunningNode, key: int) -> list[int]:
     answer = node.network.connect(node.address, TOKEN).call(
         "lookup", {"unit": unit, "key": seal(((key,), None), secret)}
     )
-    found: list[int] = unseal(answer, secret)
-    return found
+    number, _batch, found = unseal(answer, secret)
+    assert number == unit
+    values: list[int] = found
+    return values
 
 
 def number_of(key: int) -> int:

@@ -14,6 +14,7 @@ from elastic.operators import Context, CountByKey, KeyedOperator, Operator, Stag
 from elastic.operators.partial import PartialOperator, parse_every
 from elastic.operators.stages import build_runners, build_stages
 from elastic.operators.testing import Crash, InputBatch, OperatorTester, Rekey, Scale
+from elastic.routing import hash_key
 
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
 BATCHES = st.lists(st.lists(st.sampled_from("aaaaaabbc"), max_size=12), min_size=1, max_size=6)
@@ -119,6 +120,18 @@ def test_partials_that_nothing_follows_are_emitted_by_a_timer() -> None:
     assert tester.run([InputBatch(rows_of(["a"]), 9_000), InputBatch([], 9_999)]) == []
     assert tester.run([InputBatch([], 10_000)]) == [{"key": "a", "count": 1}]
     assert tester.run([InputBatch([], 30_000)]) == []
+
+
+def test_a_task_knows_when_it_emitted_partials_last() -> None:
+    tester = new_tester(partial(CountByKey(), "10 seconds"), nodes=1)
+    found = []
+    for at in (0, 5_000, 12_000, 21_000):
+        tester.run([InputBatch(rows_of(["a"] * 3), at)])
+        runner, cluster = tester._runners[0], tester._running
+        unit = cluster.routing.groupings.unit_of(hash_key("a"), 0)
+        held = runner.lookup(cluster.state(unit), "a")
+        found.append((held.flushed, held.partials["count"].to_pylist()))
+    assert found == [(-1, [3]), (-1, [6]), (2, [3]), (3, [3])]
 
 
 def test_a_longer_pipeline_has_partial_stages_anywhere() -> None:

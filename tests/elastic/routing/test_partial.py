@@ -142,7 +142,7 @@ def test_two_choices_balance_keys_that_all_live_on_one_node() -> None:
 
 def test_a_key_of_more_than_a_fifth_of_the_share_of_a_node_is_of_the_head() -> None:
     routing = routing_of(4, "head")
-    for count, is_split in ((51, True), (49, False)):  # of 1,000 rows, where 1/(5 n) is 50
+    for count, is_split in ((51, True), (50, False), (49, False)):  # of 1,000 rows, where 1/(5 n) is 50
         rows = np.array([*range(TASKS, TASKS + 1_000 - count), *[5] * count])
         numbers = UnitChooser(clock=Clock()).unit_numbers(rows, routing, 0)
         assert (len(set(numbers[1_000 - count :].tolist())) > 1) == is_split
@@ -168,6 +168,15 @@ def test_load_estimates_outlive_a_batch_and_are_halved_after_an_interval() -> No
     clock.now = 30.0
     chooser.unit_numbers(light[:0], routing, 0)
     assert estimates.loads.tolist() == [123 / 8, 123 / 8]
+
+
+def test_a_key_that_was_hot_some_intervals_ago_is_not_of_the_head() -> None:
+    clock = Clock()
+    routing, chooser = routing_of(4, "head"), UnitChooser(10.0, clock)
+    chooser.unit_numbers(np.full(1_000, 5), routing, 0)
+    clock.now = 60.0
+    numbers = chooser.unit_numbers(np.array([*range(TASKS, TASKS + 1_000), *[5] * 8]), routing, 0)
+    assert set(numbers[1_000:].tolist()) == {5}
 
 
 def test_a_node_that_joins_does_not_get_all_rows() -> None:
