@@ -7,6 +7,7 @@ ElasticError
 │   ├── InvalidEventTime               the event-time column is not a timestamp
 │   ├── NotAnOperator                  a class or another object in place of an operator
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
+│   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -24,7 +25,7 @@ ElasticError
 ├── NullKey                            rows have no key, and null_keys is "fail"
 ├── RowTooLarge                        a row exceeds max_row_bytes
 ├── OperatorFailed                     the operator raised
-├── CombineFailed                      the operator's combine raised
+├── CombineFailed                      the operator's combine or merge raised
 ├── DivisionFailed                     the operator's part or join raised
 ├── InvalidOutput                      the operator emitted rows that do not match its declaration
 ├── NodeInUse                          a node that should be removed still owns tasks
@@ -37,6 +38,7 @@ ElasticError
 ├── ResultsExpired                     a reader asked for results that retention has deleted
 ├── InvalidRequest (also a ValueError) a scale request is invalid; nothing was started
 │   ├── KeysCannotMove                 the keys of a stage cannot move, because it is not grouped by table
+│   ├── KeysCannotBeSplit              the keys of a stage cannot be split, because there is no partial stage before it
 │   ├── InvalidAutoscaling             an argument of the autoscaler is invalid
 │   ├── UnknownPolicy                  there is no autoscaling policy of that name
 │   └── KeysNotCounted                 the settings of the job say that the keys of a stage are not counted
@@ -126,6 +128,18 @@ class IndivisibleState(InvalidJob):
         super().__init__(
             f'stage {stage!r} cannot have grouping="table": {operator} cannot hand over single keys, since '
             f'{why}. Give it the methods part() and join(), write it as a KeyedOperator, or use grouping="hash".'
+        )
+
+
+class UnmergeableOperator(InvalidJob):
+    """The keys of an operator are to be split, but its partials cannot be merged."""
+
+    def __init__(self, operator: str, obstacle: str) -> None:
+        self.operator = operator
+        self.obstacle = obstacle
+        super().__init__(
+            f"the keys of {operator} cannot be split: {obstacle}. Use it without partial(), or give it a combine() "
+            "from rows to partials and a merge() from partials to partials, without that."
         )
 
 
@@ -344,14 +358,15 @@ class OperatorFailed(ElasticError):
 
 
 class CombineFailed(ElasticError):
-    """The operator's combine raised; `cause_text` is the traceback."""
+    """The operator's combine, or `method`, raised; `cause_text` is the traceback."""
 
-    def __init__(self, operator: str, cause_text: str) -> None:
+    def __init__(self, operator: str, cause_text: str, method: str = "combine") -> None:
         self.operator = operator
         self.cause_text = cause_text
+        self.method = method
         super().__init__(
-            f"operator {operator!r} failed to combine rows:\n{cause_text.rstrip()}\n"
-            "Correct its combine() and restart the job: it continues with the same batch."
+            f"operator {operator!r} failed to {method} rows:\n{cause_text.rstrip()}\n"
+            f"Correct its {method}() and restart the job: it continues with the same batch."
         )
 
 
@@ -529,6 +544,17 @@ class KeysCannotMove(InvalidRequest):
         else:
             which = "no stage of this job is" if stage is None else f"stage {stage!r} is not"
             super().__init__(f'{which} grouped by table, so no key can move. Use Stage(..., grouping="table").')
+
+
+class KeysCannotBeSplit(InvalidRequest):
+    """The keys of a stage cannot be split: there is no partial stage before it, or several and none is named."""
+
+    def __init__(self, stage: str | None, splittable: Iterable[str] = ()) -> None:
+        self.stage = stage
+        self.splittable = tuple(splittable)
+        which = "the keys of this job" if stage is None else f"the keys of stage {stage!r}"
+        remedy = f"Name one of {_join(self.splittable)}." if self.splittable else "Use partial(...) for its operator."
+        super().__init__(f"{which} cannot be split. {remedy}")
 
 
 class KeysNotCounted(InvalidRequest):

@@ -13,7 +13,8 @@ PUBLIC_NAMES = {
     "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
         *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
-        *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "stateless", "to_schema"),
+        *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "partial", "stateless"),
+        "to_schema",
     ],
     "elastic.operators.testing": [
         *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Rekey", "Scale"),
@@ -25,8 +26,8 @@ PUBLIC_NAMES = {
     ],
     "elastic.routing": [
         *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
-        *("Routing", "SplitRows", "TableGrouping", "check_key", "hash_key", "hash_keys", "spark_hash_expression"),
-        *("split", "to_tasks"),
+        *("PartialGrouping", "Routing", "SPLITS", "SplitRows", "TableGrouping", "UnitChooser", "check_key", "hash_key"),
+        *("hash_keys", "parse_grouping", "spark_hash_expression", "split", "to_tasks"),
     ],
     "elastic.routing.shuffle": [
         *("CostEstimates", "ExecutionSketch", "NodeLoads", "RowScheduler", "SCHEDULERS", "Scheduled", "SenderShare"),

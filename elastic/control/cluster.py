@@ -92,6 +92,14 @@ class Cluster(Protocol):
         """
         ...
 
+    def find_unsplit(self) -> str | None:
+        """Return the first partial stage that splits no keys; None if there is none."""
+        ...
+
+    def split_keys(self, stage: str | None, splits: str) -> None:
+        """Change which keys a partial stage splits; None is the only one. Raises `KeysCannotBeSplit`."""
+        ...
+
     def begin(self, request: MigrationRequested | RekeyRequested) -> None:
         """Begin to move tasks or keys; tasks: returns when a mini-migration is in flight, or none may start."""
         ...

@@ -77,6 +77,14 @@ class CommitAssignment:
 
 
 @dataclass(frozen=True)
+class CommitSplit:
+    """Commit which keys a partial stage splits, in a new epoch; answered by `SplitCommitted`."""
+
+    stage: int
+    splits: str
+
+
+@dataclass(frozen=True)
 class PublishResults:
     """Publish the results of a batch; answered by `ResultsPublished`."""
 
@@ -126,6 +134,7 @@ Command = (
     | CommitRound
     | CommitEpoch
     | CommitAssignment
+    | CommitSplit
     | PublishResults
     | OpenSnapshotLease
     | CommitStates

@@ -61,6 +61,7 @@ class Coordinator:
         self.failure: NodeFailed | PoisonedStep | None = None
         units = frozenset(unit for stage in range(len(emitting)) for unit in routing.units(stage))
         self.placement = Placement(routing, units)
+        self._known_to_nodes = routing
         self.rekeyings = Rekeyings()
         self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
         self.snapshots = Snapshots(self._through)
@@ -102,6 +103,8 @@ class Coordinator:
             events.SnapshotFailed: lambda _: self.snapshots.end(),
             events.MigrationRequested: self.hand_overs.begin,
             events.RekeyRequested: self.rekeyings.begin,
+            events.SplitRequested: lambda event: [commands.CommitSplit(event.stage, event.splits)],
+            events.SplitCommitted: self._split_committed,
             events.PauseRequested: lambda event: self._control(lambda changes: changes.pause(event.change)),
             events.ResumeRequested: lambda event: self._control(lambda changes: changes.resume(event.change)),
             events.CancelRequested: lambda event: self._control(lambda changes: changes.cancel(event.change)),
@@ -194,7 +197,7 @@ class Coordinator:
             steps,
             self.crashes.is_careful(node),
             self.crashes.suspects(node),
-            self.placement.committed.groupings,
+            self.placement.committed,
         )
 
     def _handle_of(self, unit: UnitId) -> UnitHandle:
@@ -312,8 +315,16 @@ class Coordinator:
         )
         if event.routing is not None:
             self.placement.commit(event.routing)
-        message = ApplyStep(self._epoch(), step, None if event.routing is None else event.routing.groupings)
+        message = ApplyStep(self._epoch(), step, self._take_routing_for_nodes())
         return [command for name in self.placement.owners() for command in self.nodes.send(name, message)]
+
+    def _take_routing_for_nodes(self) -> Routing | None:
+        """Return, once, the routing that nodes emit rows by from the next step on; None if that is as before."""
+        known, committed = self._known_to_nodes, self.placement.committed
+        if known.groupings == committed.groupings and (known is committed or not committed.groupings.nodes_choose):
+            return None
+        self._known_to_nodes = committed
+        return committed
 
     def _step_applied(self, report: StepApplied) -> None:
         if self.nodes.accepts(report):
@@ -378,6 +389,11 @@ class Coordinator:
 
     def _units_installed(self, report: UnitsInstalled) -> list[Command]:
         return self.hand_overs.units_installed(report) if self.nodes.accepts(report) else []
+
+    def _split_committed(self, event: events.SplitCommitted) -> None:
+        """Senders get it with the next batch, nodes with the next step: until then rows go where they went."""
+        self._learn(event.manifest)
+        self.placement.commit(event.routing)
 
     def _assignment_committed(self, event: events.AssignmentCommitted) -> list[Command]:
         self._learn(event.manifest)

@@ -80,6 +80,14 @@ class RekeyRequested:
 
 
 @dataclass(frozen=True)
+class SplitRequested:
+    """From now on split these keys of a partial stage; no state moves, because any task may hold partials of a key."""
+
+    stage: int
+    splits: str  # one of `elastic.routing.SPLITS`
+
+
+@dataclass(frozen=True)
 class PauseRequested:
     """Pause the migration after the mini-migration in flight, or the rekeying after the portion in flight."""
 
@@ -156,6 +164,14 @@ class AssignmentCommitted:
 
 
 @dataclass(frozen=True)
+class SplitCommitted:
+    """Which keys a partial stage splits is committed, in a new epoch."""
+
+    manifest: Manifest
+    routing: Routing
+
+
+@dataclass(frozen=True)
 class ResultsPublished:
     """Readers can see the results of a batch."""
 
@@ -199,6 +215,7 @@ Event = (
     | StartOwnersRequested
     | MigrationRequested
     | RekeyRequested
+    | SplitRequested
     | PauseRequested
     | ResumeRequested
     | CancelRequested
@@ -208,6 +225,7 @@ Event = (
     | RoundCommitted
     | EpochCommitted
     | AssignmentCommitted
+    | SplitCommitted
     | ResultsPublished
     | SnapshotDue
     | SnapshotLeaseOpened

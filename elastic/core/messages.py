@@ -19,7 +19,7 @@ from elastic.core.key_statistics import KeyStatistics
 from elastic.core.statistics import RunningStep, UnitStatistics
 from elastic.core.steps import Position, Step
 from elastic.results import ResultRef
-from elastic.routing import Groupings
+from elastic.routing import Routing
 from storage.state import LogRef, StateRef
 
 
@@ -62,7 +62,7 @@ class UnitHandle(NamedTuple):
 class InstallUnits(Message):
     """Load these units, repeat the steps after their states, then take the steps that follow.
 
-    `groupings` hold for what these steps and the next ones emit, until an `ApplyStep` has others.
+    `routing` holds for what these steps and the next ones emit, until an `ApplyStep` has another.
     A node that replaces a lost one is `careful`: it reports each of these steps before it takes it, and at `suspects`,
     where processes of this node died before, each unit.
     """
@@ -72,19 +72,20 @@ class InstallUnits(Message):
     steps: tuple[Step, ...]
     careful: bool = False
     suspects: tuple[Position, ...] = ()
-    groupings: Groupings | None = None  # None: as before
+    routing: Routing | None = None  # None: as before
 
 
 @dataclass(frozen=True)
 class ApplyStep(Message):
     """This step is committed: all units on the node take it when its turn comes.
 
-    `groupings` were committed with the step, and hold for what the steps from this one on emit.
+    `routing` holds for what the steps from this one on emit. It comes with a step that new groupings were committed
+    with, and after tasks have moved if nodes choose units by load.
     """
 
     epoch: Epoch
     step: Step
-    groupings: Groupings | None = None
+    routing: Routing | None = None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.results import UNIT
-from elastic.routing import Groupings
+from elastic.routing import Routing
 from storage.state import StateRef
 
 
@@ -73,7 +73,7 @@ class ReadyStep(NamedTuple):
     step: Step
     units: tuple[UnitId, ...]
     cause: str = ""
-    groupings: Groupings | None = None  # of what the step emits
+    routing: Routing | None = None  # of what the step emits
 
 
 @dataclass
@@ -83,7 +83,7 @@ class StepResult:
     position: Position
     units: tuple[UnitId, ...]  # whose output was not reported before
     cause: str = ""
-    groupings: Groupings | None = None  # of the rows of `emitted`
+    routing: Routing | None = None  # of the rows of `emitted`
     results: dict[int, list[pa.Table]] = field(default_factory=dict)  # by stage, each with a column of unit numbers
     emitted: dict[int, list[pa.Table]] = field(default_factory=dict)  # by the stage that they are for
     quarantined: list[pa.Table] = field(default_factory=list)
@@ -99,10 +99,18 @@ class Capture(NamedTuple):
     batch: Batch
 
 
+class Answer(NamedTuple):
+    """What a unit answers for a key; its state includes all rounds of `batch`, and perhaps some of the next one."""
+
+    unit_number: int
+    batch: Batch
+    value: Any
+
+
 class _KnownStep(NamedTuple):
     step: Step
     cause: str
-    groupings: Groupings | None
+    routing: Routing | None
 
 
 ObserveStep = Callable[[UnitId, Sequence[pa.Table], StepOutput, float], None]
@@ -121,8 +129,8 @@ class UnitHost:
         self._isolate = isolate
         self.observe_step: ObserveStep | None = None
         self.epoch = FIRST_EPOCH
-        self._groupings: Groupings | None = None  # as of the newest command; None before the first
-        self._taken_groupings: Groupings | None = None  # of the newest step that was taken
+        self._routing: Routing | None = None  # as of the newest command; None before the first
+        self._taken_routing: Routing | None = None  # of the newest step that was taken
         self.replayed_rows = 0
         self._runners = runners
         self._units: dict[UnitId, _Unit] = {}
@@ -150,8 +158,8 @@ class UnitHost:
                 handle.state,
                 handle.isolated,
             )
-        self._groupings = message.groupings or self._groupings
-        known = [_KnownStep(step, message.cause, self._groupings) for step in message.steps]
+        self._routing = message.routing or self._routing
+        known = [_KnownStep(step, message.cause, self._routing) for step in message.steps]
         self._steps.update((one.step.position, one) for one in known)
         self._forget_steps()
         return new
@@ -199,10 +207,10 @@ class UnitHost:
     def add_step(self, message: ApplyStep) -> None:
         """Remember a committed step for the units that have not taken it."""
         self.epoch = max(self.epoch, message.epoch)
-        self._groupings = message.groupings or self._groupings
+        self._routing = message.routing or self._routing
         working = self._working()
         if not working or any(unit.position < message.step.position for unit in working):
-            self._steps[message.step.position] = _KnownStep(message.step, message.cause, self._groupings)
+            self._steps[message.step.position] = _KnownStep(message.step, message.cause, self._routing)
 
     def ready_steps(self) -> list[ReadyStep]:
         """Return the steps that can be taken now, oldest first; every unit is in at most one of them."""
@@ -214,7 +222,7 @@ class UnitHost:
         found = []
         for position, units in sorted(ready.items()):
             known = self._steps[position]
-            found.append(ReadyStep(known.step, tuple(sorted(units)), known.cause, known.groupings))
+            found.append(ReadyStep(known.step, tuple(sorted(units)), known.cause, known.routing))
         return found
 
     def take(
@@ -231,8 +239,8 @@ class UnitHost:
         known = [self._units[unit] for unit in ready.units if unit in self._units]
         units = [unit for unit in known if unit.next_position == step.position]
         unreported = tuple(unit.id for unit in units if unit.reported < step.position)
-        result = StepResult(step.position, unreported, ready.cause, ready.groupings)
-        self._taken_groupings = ready.groupings
+        result = StepResult(step.position, unreported, ready.cause, ready.routing)
+        self._taken_routing = ready.routing
         for unit in units:
             output = self._take(unit, step, rows.get(unit.id.number, ()), before_unit)
             unit.position, unit.complete = step.position, step.complete
@@ -299,12 +307,19 @@ class UnitHost:
         due = [at_ms for state in states if (at_ms := state.timers.next_ms("processing")) is not None]
         return min(due, default=None)
 
-    def lookup(self, unit_id: UnitId, key: tuple[Any, ...]) -> Any:
-        """Return what the operator answers for a key; `StateUnavailable` while the unit is elsewhere or loading."""
+    def lookup(self, unit_id: UnitId, key: tuple[Any, ...], partials: pa.Table | None = None) -> Answer:
+        """Return what the operator answers for a key, as if it had got these partials of the key too.
+
+        Raises `StateUnavailable` while the unit is elsewhere or loading.
+        """
         unit = self._units.get(unit_id)
         if unit is None or unit.state is None:
             raise StateUnavailable(unit_id.task, None)
-        return self._runners[unit_id.stage].lookup(unit.state, key)
+        runner, batch = self._runners[unit_id.stage], Batch(unit.position.batch - (not unit.complete))
+        return Answer(unit_id.number, batch, runner.lookup(unit.state, key, partials))
+
+    def units_of_stage(self, stage: int) -> list[UnitId]:
+        return [unit.id for unit in self._working() if unit.id.stage == stage]
 
     def statistics(self) -> tuple[UnitStatistics, ...]:
         return tuple(
@@ -312,15 +327,15 @@ class UnitHost:
         )
 
     @property
-    def groupings(self) -> Groupings | None:
-        """The groupings as of the newest command; None before the first."""
-        return self._groupings
+    def routing(self) -> Routing | None:
+        """The routing as of the newest command; None before the first."""
+        return self._routing
 
     @property
     def groupings_epoch(self) -> int:
         """The epoch of the groupings of the newest step that was taken: commands may be ahead of it."""
-        groupings = self._taken_groupings or self._groupings
-        return 0 if groupings is None else groupings.epoch
+        routing = self._taken_routing or self._routing
+        return 0 if routing is None else routing.groupings.epoch
 
     def states(self) -> Iterator[tuple[UnitId, UnitState, int]]:
         """Yield every unit that has its state, with the size of that state when it was measured last."""

@@ -72,6 +72,7 @@ class Driver:
                 commands.CommitRound: store.commit_round,
                 commands.CommitEpoch: store.commit_epoch,
                 commands.CommitAssignment: store.commit_assignment,
+                commands.CommitSplit: store.commit_split,
                 commands.PublishResults: store.publish_results,
                 commands.OpenSnapshotLease: store.open_snapshot_lease,
                 commands.CommitStates: store.commit_states,
@@ -223,6 +224,15 @@ class Driver:
             )
 
         self.views.wait_for(has_begun)
+
+    def split_keys(self, stage: int, splits: str, seconds: float) -> None:
+        """Change which keys a partial stage splits, and return when that is committed."""
+        self._loop.post(events.SplitRequested(stage, splits))
+
+        def is_committed(view: JobView) -> bool:
+            return getattr(view.routing.groupings[stage], "splits", None) == splits
+
+        self.views.wait_for(is_committed, seconds, "the change of keys that are split")
 
     # The end.
 

@@ -13,7 +13,7 @@ from elastic.driver.worker import Worker
 from elastic.operators.key_records import log_orders
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
-from elastic.routing import Grouping, Routing
+from elastic.routing import Grouping, PartialGrouping, Routing
 from storage.errors import StorageError, StoreUnavailable
 from storage.state import Collector, InputLog, Lease, LogRef, Manifest, Manifests
 
@@ -98,6 +98,18 @@ class StoreExecutor:
             manifest = self._retry(lambda: self._manifests.commit(change))
             routing = Routing.from_json(manifest.assignment)
             self._post(events.AssignmentCommitted(manifest, routing, command.assignment), cause)
+
+        self._submit("commit", commit)
+
+    def commit_split(self, command: commands.CommitSplit, cause: str) -> None:
+        def change(current: Manifest) -> Manifest:
+            before = Routing.from_json(current.assignment)
+            routing = before.with_splits(command.stage, command.splits, current.epoch + 1)
+            return replace(current, epoch=routing.epoch, assignment=routing.to_json())
+
+        def commit() -> None:
+            manifest = self._retry(lambda: self._manifests.commit(change))
+            self._post(events.SplitCommitted(manifest, Routing.from_json(manifest.assignment)), cause)
 
         self._submit("commit", commit)
 
@@ -202,10 +214,15 @@ class StoreExecutor:
 
 
 def _regroup(by_stage: Sequence[Grouping]) -> Callable[[Manifest], Manifest]:
-    """Return the change of a manifest to these groupings, in a new epoch."""
+    """Return the change of a manifest to these groupings, in a new epoch; partial stages stay as they are committed."""
 
     def change(current: Manifest) -> Manifest:
-        routing = Routing.from_json(current.assignment).with_groupings(by_stage, current.epoch + 1)
+        before = Routing.from_json(current.assignment)
+        after = [
+            before.groupings[stage] if isinstance(grouping, PartialGrouping) else grouping
+            for stage, grouping in enumerate(by_stage)
+        ]
+        routing = before.with_groupings(after, current.epoch + 1)
         return replace(current, epoch=routing.epoch, assignment=routing.to_json())
 
     return change

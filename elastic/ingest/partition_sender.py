@@ -21,7 +21,7 @@ from elastic.ingest.batch_spec import HASH, BatchSpec
 from elastic.ingest.row_checks import check_rows
 from elastic.operators.event_times import to_milliseconds
 from elastic.retry import retry_while_unavailable
-from elastic.routing import SplitRows, hash_keys, split
+from elastic.routing import SplitRows, UnitChooser, hash_keys, split
 from elastic.routing.unit_numbers import to_ranges
 from elastic.wire import Network, Peer, PeerUnavailable, Refused
 from elastic.wire.failures import failure_from_json, failure_to_json
@@ -58,19 +58,27 @@ class PartitionStatus:
 
 
 class Connections:
-    """The stores and nodes that the senders of one process have opened. They outlive a batch, as the process does."""
+    """The stores and nodes that the senders of one process have opened, and what they know of the load of nodes.
+
+    All of that outlives a batch, as the process does.
+    """
 
     def __init__(self, network: Network) -> None:
         self.uploads = threads.ThreadPool(_UPLOADS, "upload")
         self._network = network
         self._stores: dict[str, Store] = {}
         self._peers: dict[tuple[str, str], Peer] = {}
+        self._choosers: dict[str, UnitChooser] = {}
 
     def store(self, spec: BatchSpec) -> Store:
         key = f"{spec.store.url} {json.dumps(spec.store.settings, sort_keys=True)}"
         if key not in self._stores:
             self._stores[key] = spec.store.open_when_available(spec.settings.store_retry_seconds)
         return self._stores[key]
+
+    def chooser(self, spec: BatchSpec) -> UnitChooser:
+        """Return the chooser of one life of a job, which the token stands for."""
+        return self._choosers.setdefault(spec.token, UnitChooser(spec.settings.key_interval_seconds))
 
     def peer(self, address: str, token: str) -> Peer:
         key = (address, token)
@@ -144,7 +152,7 @@ class _PartitionSender:
             rows = rows.drop_columns([HASH])
         else:
             hashes = hash_keys([rows[name] for name in self._spec.key])
-        return rows, self._spec.routing.unit_numbers(hashes, 0)
+        return rows, self._connections.chooser(self._spec).unit_numbers(hashes, self._spec.routing, 0)
 
     def _destinations(self, parts: SplitRows) -> dict[str, SplitRows]:
         """Return what each node gets; nodes without rows learn that too, or they would have to read the log."""

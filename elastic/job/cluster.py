@@ -13,11 +13,11 @@ from elastic.core.rekeying import RekeyingView
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
-from elastic.errors import KeysCannotMove
+from elastic.errors import InvalidRequest, KeysCannotBeSplit, KeysCannotMove
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.status import StepStatus
 from elastic.job.stream import Stream
-from elastic.routing import Groupings, TableGrouping
+from elastic.routing import SPLITS, Groupings, TableGrouping
 from migration import Ownership
 
 
@@ -90,6 +90,25 @@ class JobCluster:
     def measure_keys(self, stage: str | None) -> StageKeyLoads:
         view = self._driver.view
         return compute_key_loads(view.nodes, view.routing, self._find_table(stage, view.routing.groupings))
+
+    def find_unsplit(self) -> str | None:
+        groupings = self._driver.view.routing.groupings
+        for number, stage in enumerate(self._pipeline.stages):
+            if getattr(groupings[number], "splits", None) == "none":
+                return stage.name
+        return None
+
+    def split_keys(self, stage: str | None, splits: str) -> None:
+        if splits not in SPLITS:
+            raise InvalidRequest(f"unknown choice of keys to split {splits!r}. Use one of {', '.join(SPLITS)}.")
+        if stage is not None:
+            self._pipeline.stage_number(stage)  # raises if there is none
+        stages = self._pipeline.stages
+        partial = [(number, (one.name, stages[number + 1].name)) for number, one in enumerate(stages) if one.is_partial]
+        found = [number for number, names in partial if stage is None or stage in names]
+        if len(found) != 1:
+            raise KeysCannotBeSplit(stage, [names[1] for _, names in partial])
+        self._driver.split_keys(found[0], splits, self._settings.store_retry_seconds)
 
     def begin(self, request: events.MigrationRequested | events.RekeyRequested) -> None:
         if isinstance(request, events.MigrationRequested):

@@ -35,23 +35,20 @@ from elastic.errors import (
     InvalidRequest,
     KeysNotCounted,
     SinkFailed,
-    StateUnavailable,
     StreamFailed,
 )
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.cluster import JobCluster
 from elastic.job.keys import KeyStatus, KeyTableStatus, list_key_tables, list_keys
+from elastic.job.queries import StateQueries
 from elastic.job.shutdown import RunningParts, Shutdown, StopReport
 from elastic.job.status import JobStatus
 from elastic.job.stream import Stream
 from elastic.job.ticker import Ticker
 from elastic.results import Description, MemorySink, ResultLog, Sink, SinkWriter
-from elastic.routing import Routing, hash_key
-from elastic.wire import PeerUnavailable, Refused
-from elastic.wire.signing import seal, unseal
+from elastic.routing import Routing
 from migration import Ownership, Plan, Workload
 from storage.journal import JobJournal, JournalPage
-from storage.state import UnitId
 
 if TYPE_CHECKING:
     from migration import KeyPlan, ValueFunction  # bring compiled code with them
@@ -92,6 +89,7 @@ class Job:
         self._parts = RunningParts(driver, ingest, stream, self._scaler, sink_writer, (self._ticking, self._observing))
         self._shutdown = Shutdown(context, self._parts, lambda: on_end(self))
         self._autoscaling = threads.Lock()
+        self._queries = StateQueries(context, driver)
 
     def start(self) -> None:
         """Start the nodes, then the stream; called once."""
@@ -200,13 +198,13 @@ class Job:
         filled = [rows for rows in found if rows.num_rows]
         return pa.concat_tables(filled or found[:1])
 
-    def state(self, key: Any, stage: str | None = None) -> Any:
-        """Return what the operator answers for a key now, after the steps that its node has taken."""
+    def state(self, key: Any, stage: str | None = None, *, fresh: bool = False) -> Any:
+        """Return what the operator answers for a key now, after the steps that its node has taken.
+
+        Behind a partial stage that is as of the last time that its tasks emitted partials; `fresh` adds what they hold.
+        """
         number = self.pipeline.stage_number(stage)
-        keyed = self.pipeline.stages[number]
-        columns = key if isinstance(key, tuple) else (key,)
-        hashed = hash_key(*columns, types=[keyed.input_schema.field(name).type for name in keyed.key])
-        return self._look_up(self._driver.view.routing.groupings.unit_of(hashed, number), columns)
+        return (self._queries.look_up_fresh if fresh else self._queries.look_up)(key, number)
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; return the newest batch that every saved state includes."""
@@ -289,6 +287,14 @@ class Job:
         if level == "keys":
             return self._scaler.move_keys(_key_request(how), queue=queue)
         return self._scaler.balance(*self._level_requests(how), queue=queue)
+
+    def split(self, split: str = "head", stage: str | None = None) -> None:
+        """Change which keys a partial stage splits while the stream runs, as in `partial`: "all", "head" or "none".
+
+        No state moves; returns when the change is committed. `stage` names the operator, if there are several.
+        """
+        self._driver.views.check()
+        self._cluster.split_keys(stage, split)
 
     def plan_keys(self, **how: Any) -> "KeyPlan":
         """Return what `rebalance(level="keys")` would do with the same arguments; changes nothing."""
@@ -410,15 +416,6 @@ class Job:
         if self._driver.views.error is not None:
             return "failed"
         return "stopped" if self._shutdown.has_ended else "running"
-
-    def _look_up(self, unit: UnitId, key: tuple[Any, ...]) -> Any:
-        node = self._driver.view.route.owners(unit)[0]
-        secret = self._context.secret
-        try:
-            answer = self._driver.links.call(node, "lookup", {"unit": unit.number, "key": seal(key, secret)})
-        except (KeyError, Refused, PeerUnavailable) as cause:
-            raise StateUnavailable(unit.task, node) from cause
-        return unseal(answer, secret)
 
 
 def _key_request(how: Mapping[str, Any]) -> KeyRequest:

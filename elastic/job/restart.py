@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from elastic.errors import IncompatibleRestart
 from elastic.results import Description, ResultLog
-from elastic.routing import HASH, Groupings, Routing
+from elastic.routing import HASH, Grouping, Groupings, PartialGrouping, Routing, parse_grouping
 from migration import Assignment
 from storage.state import Manifest, Manifests, UnitId
 
@@ -30,26 +30,45 @@ def recover_manifest(
     routing = Routing(Assignment.even(tasks=pipeline.tasks, nodes=nodes), groupings)
     units = [unit for stage in range(len(pipeline.stages)) for unit in routing.units(stage)]
     recovered = manifests.recover(first=Manifest.first(units, routing.to_json(), meta=identity))
-    if not recovered.units.keys() >= set(units):
-        recovered = manifests.commit(lambda current: add_guests(current, groupings, units))
+    if regroup(Routing.from_json(recovered.assignment).groupings, groupings) is not None:
+        recovered = manifests.commit(lambda current: commit_groupings(current, groupings, units))
     if all(recovered.meta.get(what) == value for what, value in identity.items()):
         return recovered
     return manifests.commit(lambda current: replace(current, meta={**current.meta, **identity}))
 
 
 def check_groupings(name: str, manifest: Manifest, pipeline: Description) -> None:
-    """Raise `IncompatibleRestart` if a stage was grouped by a table and is not any more: keys live where it says."""
+    """Raise `IncompatibleRestart` if a stage was grouped by a table and is not any more: keys live where it says.
+
+    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all lives of a job.
+    """
     stored = Routing.from_json(manifest.assignment).groupings
     for number, stage in enumerate(pipeline.stages):
-        if stored[number].kind not in (HASH.kind, stage.grouping):
-            raise IncompatibleRestart(name, f"grouping of stage {stage.name!r}", stored[number].kind, stage.grouping)
+        before, now = stored[number].kind, parse_grouping(stage.grouping).kind
+        if before != now and (before != HASH.kind or now == PartialGrouping.kind):
+            raise IncompatibleRestart(name, f"grouping of stage {stage.name!r}", before, now)
 
 
-def add_guests(manifest: Manifest, groupings: Groupings, units: Iterable[UnitId]) -> Manifest:
-    """Return the manifest with the units of stages that were grouped by hash before, and are by a table now."""
+def regroup(stored: Groupings, declared: Groupings) -> tuple[Grouping, ...] | None:
+    """Return the groupings by stage that the job continues with; None if they are those that are stored.
+
+    What changed while the job ran outlives a restart: the entries of tables, and which keys a partial stage splits, if
+    that is declared as it was.
+    """
+    by_stage = tuple(_continue_with(stored[stage], new) for stage, new in enumerate(declared.by_stage))
+    return by_stage if any(stored[stage] != one for stage, one in enumerate(by_stage)) else None
+
+
+def _continue_with(stored: Grouping, declared: Grouping) -> Grouping:
+    if isinstance(stored, PartialGrouping) and isinstance(declared, PartialGrouping):
+        return stored if stored.declared == declared.declared else declared
+    return declared if stored == HASH else stored
+
+
+def commit_groupings(manifest: Manifest, declared: Groupings, units: Iterable[UnitId]) -> Manifest:
+    """Return the manifest with the groupings of this life, and the units of stages that have guests now."""
     routing = Routing.from_json(manifest.assignment)
-    stored = routing.groupings
-    by_stage = [new if stored[stage] == HASH else stored[stage] for stage, new in enumerate(groupings.by_stage)]
+    by_stage = regroup(routing.groupings, declared) or routing.groupings.by_stage
     return replace(
         manifest,
         units=manifest.units.with_units(units, manifest.last_batch),

@@ -109,7 +109,8 @@ class NodeKeyStatistics:
         if self._first_batch == host.begun_batch():
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
-            self._end_interval(now, states, host.groupings, host.begun_batch())
+            groupings = None if host.routing is None else host.routing.groupings
+            self._end_interval(now, states, groupings, host.begun_batch())
 
     def _restart_interval(self, now: float) -> None:
         self._began = now

@@ -13,7 +13,7 @@ from elastic.operators.key_records import log_parts, without_kind
 from elastic.operators.stage_runner import StageRunner
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
-from elastic.routing import Groupings, split
+from elastic.routing import Routing, UnitChooser, split
 from elastic.routing.hashing import hash_keys
 from storage.state import InputLog, LogRef
 
@@ -27,11 +27,19 @@ class OutputStore:
     Every call writes new objects; only those that are reported become part of the batch.
     """
 
-    def __init__(self, runners: Sequence[StageRunner], log: InputLog, results: ResultLog, keeps_results: bool) -> None:
+    def __init__(
+        self,
+        runners: Sequence[StageRunner],
+        log: InputLog,
+        results: ResultLog,
+        keeps_results: bool,
+        chooser: UnitChooser,
+    ) -> None:
         self._runners = runners
         self._log = log
         self._results = results
         self._keeps_results = keeps_results
+        self._chooser = chooser
 
     def store(self, result: StepResult, node: str, incarnation: str) -> StepApplied:
         """Write the output of a step and return the report to send; safe to repeat."""
@@ -56,18 +64,18 @@ class OutputStore:
 
     def _store_emitted(self, result: StepResult) -> LogRef:
         slices: dict[int, pa.Table] = dict(log_parts(result.parts)) if result.parts else {}
-        assert result.groupings is not None  # noqa: S101 - for the type checker; every step comes with some
+        assert result.routing is not None  # noqa: S101 - for the type checker; every step comes with one
         for stage, tables in result.emitted.items():
-            slices.update(self._group(stage, tables, result.groupings))
+            slices.update(self._group(stage, tables, result.routing))
         batch, round_ = result.position
         return self._log.append(batch, min(result.units).number, slices, round=round_ + 1)
 
-    def _group(self, stage: int, tables: Sequence[pa.Table], groupings: Groupings) -> Mapping[int, pa.Table]:
+    def _group(self, stage: int, tables: Sequence[pa.Table], routing: Routing) -> Mapping[int, pa.Table]:
         """Return the records by the number of the unit of that stage that they are for."""
         runner = self._runners[stage]
         rows = without_kind(runner.combine(pa.concat_tables(tables)))
         hashes = hash_keys([rows[name] for name in runner.key])
-        return split(rows, groupings.unit_numbers(hashes, stage)).slices()
+        return split(rows, self._chooser.unit_numbers(hashes, routing, stage)).slices()
 
 
 class OutputWriter:

@@ -30,7 +30,6 @@ from elastic.core.messages import (
 from elastic.core.ordering import InOrder
 from elastic.core.pipeline import runners
 from elastic.core.unit_host import ReadyStep, UnitHost
-from elastic.errors import StateUnavailable
 from elastic.node.context import NodeContext
 from elastic.node.heartbeat import NodeStatistics
 from elastic.node.installations import Installations
@@ -48,6 +47,7 @@ from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.results import ResultLog
+from elastic.routing import UnitChooser
 from elastic.wire import FlightNetwork, Network, Refused
 from elastic.wire.addresses import find_own_host
 from elastic.wire.failures import failure_to_json
@@ -116,7 +116,8 @@ class NodeProcess:
         offers = Offers()
         self._releases = Releases(context, self._host, manager, offers)
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
-        outputs = OutputStore(self._runners, log, results, spec.keeps_results)
+        chooser = UnitChooser(settings.key_interval_seconds)
+        outputs = OutputStore(self._runners, log, results, spec.keeps_results, chooser)
         self._writer = OutputWriter(context, outputs)
         self._handlers: dict[type[Message], Callable[[Any], object]] = {
             InstallUnits: self._installations.begin,
@@ -126,7 +127,7 @@ class NodeProcess:
             DropUnits: self._releases.drop,
             LeaveJob: lambda _: self._leave("the driver told it to leave"),
         }
-        actions = {"command": self._receive, "lookup": self._lookup}
+        actions = {"command": self._receive, "lookup": self._lookup, "partials": self._find_partials}
         host = spec.host or find_own_host(spec.driver)
         self._endpoint = network.listen(host, spec.token, actions, self._staged.upload, offers.download)
 
@@ -223,17 +224,29 @@ class NodeProcess:
             self._handlers[type(ready)](ready)
 
     def _lookup(self, document: dict[str, Any]) -> Any:
-        """Answer a lookup in the working thread, between two steps."""
+        """Answer a lookup of a key in one unit, with or without partials of other units."""
+        unit = UnitId.from_number(document["unit"])
+        key, partials = unseal(document["key"], self._context.secret)
+        return self._answer(lambda: tuple(self._host.lookup(unit, key, partials)))
+
+    def _find_partials(self, document: dict[str, Any]) -> Any:
+        """Answer what every unit of a partial stage on this node holds of a key."""
+        stage, key = document["stage"], unseal(document["key"], self._context.secret)
+        return self._answer(
+            lambda: [tuple(self._host.lookup(unit, key)) for unit in self._host.units_of_stage(stage)],
+        )
+
+    def _answer(self, look_up: Callable[[], Any]) -> str:
+        """Return the sealed result of a call in the working thread, between two steps."""
         answer: Future[Any] = threads.Future()
-        unit, key = UnitId.from_number(document["unit"]), unseal(document["key"], self._context.secret)
 
-        def look_up() -> None:
+        def call() -> None:
             try:
-                answer.set_result(self._host.lookup(unit, key))
-            except StateUnavailable as unavailable:
-                answer.set_exception(Refused(str(unavailable)))
+                answer.set_result(look_up())
+            except Exception as error:  # noqa: BLE001 - a question must not end the node, whatever the operator raises
+                answer.set_exception(Refused(str(error)))
 
-        self._inbox.put(look_up)
+        self._inbox.put(call)
         return seal(answer.result(timeout=_LOOKUP_SECONDS), self._context.secret)
 
     def _heartbeat(self) -> Heartbeat:

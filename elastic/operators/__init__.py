@@ -11,7 +11,7 @@ from elastic.operators.keyed import KeyedOperator, ValueState
 from elastic.operators.library import CountByKey
 from elastic.operators.operator import Operator, State
 from elastic.operators.schemas import to_schema
-from elastic.operators.stages import Stage
+from elastic.operators.stages import Stage, partial
 from elastic.operators.stateless import StatelessOperator, stateless
 from elastic.operators.timers import Timer
 
@@ -29,6 +29,7 @@ __all__ = [
     "ToSelf",
     "ToSink",
     "ValueState",
+    "partial",
     "stateless",
     "to_schema",
 ]

@@ -4,7 +4,7 @@ import time
 
 from elastic.operators import kernels
 from elastic.operators.columns import load_kernels
-from elastic.routing import key_counter, table_lookup
+from elastic.routing import key_counter, partial, table_lookup
 
 
 def main() -> None:
@@ -12,8 +12,10 @@ def main() -> None:
     load_kernels()
     table_lookup.load()
     key_counter.load()
+    partial.load()
     seconds = time.perf_counter() - started
-    print(f"{kernels.NAME}: kernels of keyed columns, key tables and key counters ready in {seconds:.1f} s")
+    parts = "keyed columns, key tables, key counters and partial grouping"
+    print(f"{kernels.NAME}: kernels of {parts} ready in {seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Combining: senders reduce rows with the operator's own `combine` before they send them."""
+"""Combining: senders reduce rows with the operator's own `combine`, or partials with its `merge`, before they send."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,27 +12,33 @@ from elastic.operators.quarantine import format_traceback
 
 @dataclass(frozen=True)
 class Combiner:
-    """An operator's `combine` with a check of its output; sent to all senders of rows to that operator."""
+    """An operator's `combine` with a check of its output; sent to all senders of rows to that operator.
+
+    `method` is "merge" for an operator that gets partials of a partial stage.
+    """
 
     operator: Operator
     name: str
+    method: str = "combine"
 
     @classmethod
-    def of(cls, operator: Operator, name: str) -> Self | None:
+    def of(cls, operator: Operator, name: str, method: str = "combine") -> Self | None:
         """Return the combiner of an operator; None if it does not override `combine`, so that nothing needs sending."""
-        return None if type(operator).combine is Operator.combine else cls(operator, name)
+        return None if type(operator).combine is Operator.combine else cls(operator, name, method)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Combine rows; raises `CombineFailed` or `InvalidOutput`, since rows cannot be quarantined at the sender."""
         try:
-            combined = self.operator.combine(rows)
+            combined = getattr(self.operator, self.method)(rows)
         except MemoryError:
             raise
         except Exception as error:  # a user's operator may raise anything
-            raise CombineFailed(self.name, format_traceback(error)) from error
+            raise CombineFailed(self.name, format_traceback(error), self.method) from error
         if not isinstance(combined, pa.Table):
-            raise InvalidOutput(self.name, f"combine returned a {type(combined).__name__} instead of an Arrow table")
+            raise InvalidOutput(
+                self.name, f"{self.method} returned a {type(combined).__name__} instead of an Arrow table"
+            )
         for column in self.operator.key:
             if column not in combined.schema.names or combined.schema.field(column).type != rows.field(column).type:
-                raise InvalidOutput(self.name, f"combine did not keep the key column {column!r} and its type")
+                raise InvalidOutput(self.name, f"{self.method} did not keep the key column {column!r} and its type")
         return combined

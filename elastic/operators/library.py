@@ -55,6 +55,12 @@ class CountByKey(Operator):
         counts.count(self._column, counts.rows_for(rest))
         return counts.to_table()
 
+    def merge(self, partials: pa.Table) -> pa.Table:
+        """Return each key once, with the sum of its counts."""
+        counts = self.initial_state()
+        counts.count(self._column, counts.rows_for(partials), partials[self._column].to_numpy())
+        return counts.to_table()
+
     def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> Yields:
         counts: KeyedColumns = state.value
         touched = counts.count(self._column, counts.rows_for(rows), rows[self._column].to_numpy())

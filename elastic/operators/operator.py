@@ -86,6 +86,14 @@ class Operator:
         """
         return rows
 
+    def merge(self, partials: pa.Table) -> pa.Table:
+        """Return fewer partials with the same meaning: `partials` are rows that `combine` or `merge` returned.
+
+        Define it, besides `combine`, to let `partial` split the rows of a key among tasks. It must not matter which
+        partials are merged first, and how many times; the columns stay the same.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define merge. Define it.")
+
     def part(self, state: State, hashes: Hashes) -> Any:
         """Take the keys with these hashes out of the state; return what the state held of them, for `join`.
 

@@ -10,19 +10,22 @@ import pyarrow as pa
 from elastic.errors import InvalidJob
 from elastic.operators import divide, key_records
 from elastic.operators.calls import BatchCaller, KeyedCaller, KeyTimes, OperatorCaller, UnitState, UnitStep
+from elastic.operators.columns import KeyedColumns
 from elastic.operators.combiner import Combiner
 from elastic.operators.context import Moment
 from elastic.operators.guarded import GuardedCaller, Trial
 from elastic.operators.keyed import KeyedOperator
-from elastic.operators.keys import needs_canonical, to_canonical
+from elastic.operators.keys import needs_canonical, to_canonical, to_key
 from elastic.operators.operator import Hashes, Operator
 from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer
 from elastic.operators.rows import check_input_format
 from elastic.operators.schemas import to_schema
-from elastic.operators.state_codec import decode, encode
+from elastic.operators.state_codec import copy_value, decode, encode
 from elastic.routing.hashing import check_key
+from storage.state import UnitId
 
 _TIMER_BYTES = 32
+_NO_TIME = Moment(UnitId(0, 0), 0, 0, 0)  # of a question, which no batch is about
 
 
 @dataclass(frozen=True)
@@ -59,17 +62,19 @@ class StageRunner:
         on_error: Literal["fail", "skip"] = "fail",
         stage: int = 0,
         name: str,
+        rows_schema: pa.Schema | None = None,  # if the rows are partials: of the rows that they stand for
     ) -> None:
         if on_error not in ("fail", "skip"):
             raise InvalidJob(f'unknown on_error {on_error!r}. Use "fail" or "skip".')
         check_key(input_schema, key)
         check_input_format(operator.input_format)
-        self.operator = operator.bind(tuple(key), input_schema)
+        self.operator = operator.bind(tuple(key), input_schema if rows_schema is None else rows_schema)
         self.key = tuple(key)
         self.input_schema = input_schema
         self.stage = stage
         self.name = name
-        self.combiner = Combiner.of(self.operator, name)  # sent to the senders of rows to this stage
+        # Sent to the senders of rows to this stage.
+        self.combiner = Combiner.of(self.operator, name, "combine" if rows_schema is None else "merge")
         self._schemas = _schemas(self.operator, input_schema, next_schema)
         self._caller: OperatorCaller = self._create_caller(self.operator, skip=on_error == "skip")
 
@@ -152,9 +157,18 @@ class StageRunner:
         """Estimate the bytes of the stored state; cheap."""
         return int(self.operator.state_size(state.value)) + _TIMER_BYTES * len(state.timers)
 
-    def lookup(self, state: UnitState, key: Any) -> Any:
-        """Return what the state holds for one key: a value, or a tuple with one value per key column."""
-        return self.operator.lookup(state.value, key if isinstance(key, tuple) else (key,))
+    def lookup(self, state: UnitState, key: Any, partials: pa.Table | None = None) -> Any:
+        """Return what the state holds for one key: a value, or a tuple with one value per key column.
+
+        With partials of that key, return what it would hold after them; the state stays as it is.
+        """
+        values = key if isinstance(key, tuple) else (key,)
+        if partials is None or not partials.num_rows:
+            return self.operator.lookup(state.value, values)
+        copied = UnitState(self._copy_key(state.value, values, partials))
+        step = UnitStep(copied, _NO_TIME, OutputBuffer(self.name, self._schemas))
+        self._caller.rows(step, self.combine(partials))
+        return self.operator.lookup(copied.value, values)
 
     def state_rows(self, state: UnitState) -> pa.Table:
         return self.operator.state_rows(state.value)
@@ -165,6 +179,16 @@ class StageRunner:
         key = self.key if isinstance(self.operator, KeyedOperator) else None
         guarded._caller = GuardedCaller(self._caller, trial, key, self.capture, self.restore)  # noqa: SLF001 - its own
         return guarded
+
+    def _copy_key(self, value: Any, key: tuple[Any, ...], partials: pa.Table) -> Any:
+        """Return a copy of a value that has the state of one key; of that key alone where that is possible."""
+        if isinstance(self.operator, KeyedOperator):
+            known = {to_key(key): value[to_key(key)]} if to_key(key) in value else {}
+            return copy_value(known, self.name)
+        if isinstance(value, KeyedColumns) and tuple(value.key_schema.names) == self.key:
+            rows = value.find(partials.slice(0, 1))
+            return value.select(rows[rows >= 0])
+        return copy_value(value, self.name)
 
     @property
     def _needs_canonical_keys(self) -> bool:

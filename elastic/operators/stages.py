@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import pyarrow as pa
@@ -9,9 +10,16 @@ import pyarrow as pa
 from elastic.errors import InvalidJob, NotAnOperator
 from elastic.operators.divide import check_divisible
 from elastic.operators.operator import Operator
+from elastic.operators.partial import (
+    EVERY_BATCH,
+    PartialOperator,
+    check_mergeable,
+    check_partial_stage,
+    parse_every,
+)
 from elastic.operators.schemas import to_schema
 from elastic.operators.stage_runner import StageRunner
-from elastic.routing.groupings import GROUPINGS, TableGrouping
+from elastic.routing.groupings import PartialGrouping, TableGrouping, check_splits, parse_grouping
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,7 @@ class Stage:
 
     Without a key of its own it has the job's key; without a name, the operator's `name` or class names it. The grouping
     says how rows find their unit of state: by "hash", or by hash and a "table" of single keys (see `elastic.routing`).
+    `partial` makes stages whose keys are split.
     """
 
     operator: Operator
@@ -30,12 +39,32 @@ class Stage:
     def __init__(
         self, operator: Operator, key: str | Sequence[str] = (), name: str = "", *, grouping: str = "hash"
     ) -> None:
-        if grouping not in GROUPINGS:
-            raise InvalidJob(f"unknown grouping {grouping!r}. Use one of {', '.join(map(repr, GROUPINGS))}.")
+        check_partial_stage(operator, parse_grouping(grouping), name or _name(operator))
         object.__setattr__(self, "operator", operator)
         object.__setattr__(self, "key", to_key_columns(key))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "grouping", grouping)
+
+
+def partial(operator: Operator | Stage, every: str = EVERY_BATCH, *, split: str = "all") -> tuple[Stage, Stage]:
+    """Return two stages: one that any task may take rows of, so that a key can be split, and the operator behind it.
+
+    The operator has `combine` and `merge`. Tasks of the partial stage emit what they hold `every` "1 batch", or at the
+    end of every interval of processing time such as "10 seconds". `split` says which keys may be in several tasks:
+
+    - "all": every key in two, and keys of the head in one on every node,
+    - "head": keys of the head only,
+    - "none": no key until `Job.split` changes that.
+
+    Use the result as the operator of a job, or within a longer pipeline as `[..., *partial(operator), ...]`.
+    """
+    stage = operator if isinstance(operator, Stage) else Stage(operator)
+    check_mergeable(stage.operator)
+    check_splits(split)
+    grouping = f"{PartialGrouping.kind}:{split}"
+    first = PartialOperator(stage.operator, parse_every(every))
+    name = f"partial-{stage.name}" if stage.name else ""
+    return Stage(first, stage.key, name, grouping=grouping), stage
 
 
 def to_key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -60,7 +89,20 @@ def build_stages(
         if name in {other.name for other in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
         stages.append(Stage(stage.operator, stage.key or default_key, name, grouping=stage.grouping))
+    _check_pairs(stages)
     return tuple(stages)
+
+
+def _check_pairs(stages: Sequence[Stage]) -> None:
+    """Raise `InvalidJob` if a partial stage is not followed by its operator, with the same key."""
+    for stage, following in pairwise([*stages, None]):
+        if stage is None or not isinstance(stage.operator, PartialOperator):
+            continue
+        if following is None or following.operator is not stage.operator.operator or following.key != stage.key:
+            raise InvalidJob(
+                f"the partial stage {stage.name!r} must be followed by its own operator, with the same key. "
+                "Use both stages that partial() returns, one after the other."
+            )
 
 
 def build_runners(
@@ -70,10 +112,13 @@ def build_runners(
 
     Raises `IndivisibleState` for a stage that is grouped by table although its state belongs to the task.
     """
-    runners = []
+    runners: list[StageRunner] = []
     for number, stage in enumerate(stages):
         last = number == len(stages) - 1
-        next_schema = None if last else _schema_for_next(stage, input_schema)
+        gets_partials = number > 0 and isinstance(stages[number - 1].operator, PartialOperator)
+        # An operator behind a partial stage is bound to the rows that the partials stand for.
+        rows_schema = runners[-1].input_schema if gets_partials else input_schema
+        next_schema = None if last else _schema_for_next(stage, rows_schema)
         runner = StageRunner(
             stage.operator,
             key=stage.key,
@@ -82,6 +127,7 @@ def build_runners(
             on_error=on_error,
             stage=number,
             name=stage.name,
+            rows_schema=rows_schema if gets_partials else None,
         )
         if stage.grouping == TableGrouping.kind:
             check_divisible(runner.operator, stage.name)

@@ -29,6 +29,11 @@ class StageDescription:
     output_schema: pa.Schema | None = None
     grouping: str = "hash"
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it holds partials of the stage behind it."""
+        return self.grouping.partition(":")[0] == "partial"
+
 
 @dataclass(frozen=True)
 class Description:
@@ -47,10 +52,11 @@ class Description:
             raise ValueError(f"stages {names} are not a pipeline. Give at least one stage, each with a unique name.")
 
     def stage_number(self, name: str | None) -> int:
-        """Return the position of the stage of that name; without a name, of the only stage."""
+        """Return the position of the stage of that name; without a name, of the only stage, or behind a partial one."""
         names = [stage.name for stage in self.stages]
-        if name is None and len(names) == 1:
-            return 0
+        unnamed = [number for number, stage in enumerate(self.stages) if not stage.is_partial]
+        if name is None and len(unnamed) == 1:
+            return unnamed[0]
         if name not in names:
             raise UnknownStage(name, names)
         return names.index(name)

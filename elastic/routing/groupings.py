@@ -4,6 +4,7 @@
 - `table` (paper 000): as `hash`, except for keys in a small table. A key of the table lives among the *guests* of the
   task that its entry names: a second unit of that task, which goes wherever the task goes. So the units of a job do not
   change when the table does, and entries stay valid when tasks move.
+- `partial` (paper 001): rows of a key may go to several tasks; see `elastic.routing.partial`, which chooses.
 
 The sender asks once per row and logs the answer, so a replay never asks again.
 """
@@ -103,11 +104,73 @@ class TableGrouping:
         return cls(KeyTable.from_json(document))
 
 
+@dataclass(frozen=True)
+class PartialGrouping:
+    """Keys are split: each row may be in any task, and a task of a key holds a part of what there is of it.
+
+    A `UnitChooser` chooses. `unit_numbers` returns the task of the hash, where all rows of a key are that is not split.
+    """
+
+    kind: ClassVar[str] = "partial"
+    splits: str = "all"  # which keys, one of SPLITS
+    declared: str = "all"  # what the job was started with: a change of that replaces what was switched meanwhile
+
+    def __post_init__(self) -> None:
+        for splits in (self.splits, self.declared):
+            check_splits(splits)
+
+    @classmethod
+    def declare(cls, splits: str) -> "PartialGrouping":
+        """Return the grouping that a job starts with."""
+        return cls(splits, splits)
+
+    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
+        return HASH.unit_numbers(hashes, stage, tasks)
+
+    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
+        return HASH.units(stage, tasks)
+
+    def check(self, tasks: int) -> None: ...
+
+    def to_json(self) -> Any:
+        return [self.splits, self.declared]
+
+    @classmethod
+    def from_json(cls, document: Any) -> "PartialGrouping":
+        return cls(*document)
+
+
+SPLITS: Mapping[str, str] = {
+    "all": "every key has two choices, and a head key all nodes",
+    "head": "a head key has all nodes, every other key the task of its hash",
+    "none": "no key is split",
+}
+
+
+def check_splits(splits: object) -> None:
+    if splits not in SPLITS:
+        raise InvalidJob(f"unknown choice of keys to split {splits!r}. Use one of {', '.join(map(repr, SPLITS))}.")
+
+
 HASH = HashGrouping()
-GROUPINGS: Mapping[str, type[HashGrouping] | type[TableGrouping]] = {
+GROUPINGS: Mapping[str, type[HashGrouping] | type[TableGrouping] | type[PartialGrouping]] = {
     HashGrouping.kind: HashGrouping,
     TableGrouping.kind: TableGrouping,
+    PartialGrouping.kind: PartialGrouping,
 }
+_DECLARED: Mapping[str, Grouping] = {
+    HashGrouping.kind: HASH,
+    TableGrouping.kind: TableGrouping(),
+    PartialGrouping.kind: PartialGrouping(),
+    **{f"{PartialGrouping.kind}:{splits}": PartialGrouping.declare(splits) for splits in SPLITS},
+}
+
+
+def parse_grouping(text: str) -> Grouping:
+    """Return the grouping that a stage is declared with: a kind, or `partial:` and one of `SPLITS`."""
+    if text not in _DECLARED:
+        raise InvalidJob(f"unknown grouping {text!r}. Use one of {', '.join(map(repr, _DECLARED))}.")
+    return _DECLARED[text]
 
 
 @dataclass(frozen=True)
@@ -128,10 +191,7 @@ class Groupings:
     @classmethod
     def of_kinds(cls, tasks: int, kinds: Sequence[str]) -> "Groupings":
         """Return the groupings that a job starts with, by the name of each; `()` if all stages are hashed."""
-        for kind in kinds:
-            if kind not in GROUPINGS:
-                raise InvalidJob(f"unknown grouping {kind!r}. Use one of {', '.join(map(repr, GROUPINGS))}.")
-        groupings = tuple(GROUPINGS[kind]() for kind in kinds)
+        groupings = tuple(map(parse_grouping, kinds))
         return cls(tasks, groupings if any(grouping != HASH for grouping in groupings) else ())
 
     def __getitem__(self, stage: int) -> Grouping:
@@ -141,6 +201,11 @@ class Groupings:
     def are_hashes(self) -> bool:
         """Whether every stage is grouped by hash."""
         return not self.by_stage
+
+    @property
+    def nodes_choose(self) -> bool:
+        """Whether nodes choose units by load: a stage behind the first is grouped partially."""
+        return any(isinstance(grouping, PartialGrouping) for grouping in self.by_stage[1:])
 
     def unit_numbers(self, hashes: Hashes, stage: int) -> UnitNumbers:
         return self[stage].unit_numbers(hashes, stage, self.tasks)

@@ -52,6 +52,16 @@ class KeyCounter:
         self._table.clear()
         self.rows = self.nanoseconds = self.error = 0
 
+    def halve(self) -> None:
+        """Halve all counts, so that new rows weigh more than old ones; keys that have nothing left are dropped."""
+        hashes, amounts = self._table.entries()
+        amounts //= 2
+        is_kept = amounts[:, 0] > 0
+        self._table.clear()
+        self._table.add(hashes[is_kept], amounts[is_kept], 0, self._limit)
+        self.rows, self.nanoseconds = self.rows // 2, self.nanoseconds // 2
+        self.error = -(-self.error // 2) + 1  # a count loses up to one by rounding
+
     def add(self, hashes: Hashes, weight: int = 1) -> None:
         """Count more rows, given by the hashes of their keys, each as many times as `weight` says."""
         self.rows += weight * len(hashes)

@@ -5,14 +5,14 @@ which node owns the tasks and with them their units, and the *standbys* which ot
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from elastic.errors import InvalidJob
-from elastic.routing.groupings import Grouping, Groupings
+from elastic.routing.groupings import Grouping, Groupings, PartialGrouping
 from elastic.routing.unit_numbers import UnitNumbers
 from migration import Ownership, ownership_from_dict
 from storage.state import TASKS_PER_STAGE, UnitId
@@ -63,6 +63,19 @@ class Routing:
     def with_groupings(self, by_stage: Sequence[Grouping], epoch: int) -> Self:
         """Return the routing after rows of some stages are grouped in another way."""
         groupings = Groupings(self.groupings.tasks, tuple(by_stage), epoch)
+        return type(self)(self.assignment, groupings, epoch, self.standbys)
+
+    def with_splits(self, stage: int, splits: str, epoch: int) -> Self:
+        """Return the routing after a partial stage splits other keys.
+
+        The epoch of the groupings stays: rows that senders placed before are right where they are.
+        """
+        by_stage = list(self.groupings.by_stage)
+        before = self.groupings[stage]
+        if not isinstance(before, PartialGrouping):
+            raise InvalidJob(f"stage {stage} is grouped by {before.kind}. Split the keys of a partial stage.")
+        by_stage[stage] = replace(before, splits=splits)
+        groupings = replace(self.groupings, by_stage=tuple(by_stage))
         return type(self)(self.assignment, groupings, epoch, self.standbys)
 
     def unit_numbers(self, hashes: npt.NDArray[np.int64], stage: int) -> UnitNumbers:

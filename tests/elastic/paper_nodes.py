@@ -14,7 +14,7 @@ from elastic.core.hand_over import MigrationView
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import InstallUnits, NodeJoined, ReleaseUnits, UnitsInstalled, UnitsReleased
 from elastic.core.rekeying import RekeyingView
-from elastic.errors import KeysCannotMove, NodeStartTimeout, TooFewSlots
+from elastic.errors import KeysCannotBeSplit, KeysCannotMove, NodeStartTimeout, TooFewSlots
 from elastic.routing import Groupings, Routing
 from migration import Assignment, Ownership
 from storage.state import Manifest, StateRef
@@ -98,6 +98,12 @@ class PaperNodes:
 
     def measure_keys(self, stage: str | None) -> StageKeyLoads:
         raise KeysCannotMove(stage or "0")
+
+    def find_unsplit(self) -> str | None:
+        return None
+
+    def split_keys(self, stage: str | None, splits: str) -> None:  # noqa: ARG002 - it has no partial stage
+        raise KeysCannotBeSplit(stage)
 
     def begin(self, request: events.MigrationRequested | events.RekeyRequested) -> None:
         if isinstance(request, events.MigrationRequested):

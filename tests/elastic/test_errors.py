@@ -8,6 +8,8 @@ from elastic import errors
 from tests.error_trees import check_drawn, check_travels, leaves_and_branches
 
 EXAMPLES: list[errors.ElasticError] = [
+    errors.KeysCannotBeSplit("counts"),
+    errors.KeysCannotBeSplit(None, ["words", "letters"]),
     errors.KeysCannotMove("counts"),
     errors.KeysCannotMove(None),
     errors.KeysCannotMove(None, ["words", "letters"]),
@@ -18,6 +20,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidEventTime("ts", "bigint"),
     errors.NotAnOperator(dict),
     errors.IndivisibleState("newest", "Newest", "its state, a value of type NoneType, belongs to the task"),
+    errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),
     errors.StreamFailed("words", "SerializationException: size of data is not 8"),

@@ -83,7 +83,7 @@ class Autoscaler:
         load = self._monitor.load(self.settings.window_seconds)
         try:
             obstacle = self._find_obstacle(now, nodes, load)
-            observation = Observation(now, len(nodes), load)
+            observation = Observation(now, len(nodes), load, self._cluster.find_unsplit())
             self._last = Decision(len(nodes), obstacle) if obstacle else self._decide(observation)
         except Exception as error:  # noqa: BLE001 - a policy is user code, and the store may be unavailable
             _log.warning("the autoscaler could not decide: %s", error, exc_info=error)
@@ -114,13 +114,17 @@ class Autoscaler:
     def _decide(self, observation: Observation) -> Decision:
         decision = self.settings.decide(observation)
         if observation.at < self._paused_until:
-            if decision.target == observation.nodes and decision.rebalance is None:
+            if decision.target == observation.nodes and decision.rebalance is None and decision.split is None:
                 return decision
             left = self._paused_until - observation.at
-            would = "a rebalance is due" if decision.rebalance else f"the target would be {decision.target} nodes"
+            would = f"the target would be {decision.target} nodes"
+            if decision.target == observation.nodes:
+                would = "a rebalance is due" if decision.rebalance else "keys should be split"
             return Decision(observation.nodes, f"cooling down for {left:.0f} s; {would}: {decision.reason}")
         if decision.target != observation.nodes:
             self._request(decision, observation)
+        elif decision.split is not None:
+            self._split(decision, decision.split, observation)
         elif decision.rebalance is not None:
             return self._rebalance(decision, decision.rebalance, observation)
         elif self._open_target is not None:
@@ -144,6 +148,18 @@ class Autoscaler:
             _log.warning("the request for %d nodes was refused: %s", decision.target, error)
             self._record_failure(ScalingRefused, observation.nodes, decision.target, error)
 
+    def _split(self, decision: Decision, stage: str, observation: Observation) -> None:
+        """Split the head of a partial stage and record the decision; only record it if the autoscaler recommends."""
+        self._pause(observation.at)
+        self._record(decision, observation)
+        if self.settings.recommend_only:
+            return
+        try:
+            self._cluster.split_keys(stage, "head")
+        except ElasticError as error:
+            _log.warning("the request to split keys was refused: %s", error)
+            self._record_failure(ScalingRefused, observation.nodes, observation.nodes, error)
+
     def _rebalance(self, decision: Decision, request: KeyRequest, observation: Observation) -> Decision:
         """Move keys and record the decision; only record what would help if that does not, or if it only recommends."""
         self._pause(observation.at)
@@ -155,7 +171,7 @@ class Autoscaler:
             self._record(decision, observation)
         except KeysInfeasible as error:
             advice = f"{decision.reason}, and neither more nodes nor moves help: {error}"
-            decision = Decision(observation.nodes, f"{advice} Split that key with grouping='partial'.")
+            decision = Decision(observation.nodes, f"{advice} Split that key: run its operator with partial(...).")
             self._record(decision, observation, ScalingRecommended)
         except (ElasticError, MigrationError) as error:
             _log.warning("the rebalance by keys was refused: %s", error)

@@ -1,4 +1,4 @@
-"""A policy that moves keys before it adds nodes: nodes that wait for the busiest one are not too few."""
+"""A policy that splits or moves keys before it adds nodes: nodes that wait for the busiest one are not too few."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,8 @@ class Imbalance(Utilisation):
     """Rebalances by keys while the busiest node is more than `theta` above the mean; otherwise scales as `Utilisation`.
 
     Utilisation is measured over the autoscaler's window, so a single heavy batch does not count. Above `high` on
-    average there is too much work for the nodes however it is spread, and below `idle` a rebalance gains nothing.
+    average there is too much work for the nodes however it is spread, and below `idle` a rebalance gains nothing. A
+    partial stage that splits no keys is told to split its head first: that moves no state.
     """
 
     theta: float = 0.2  # above what key plans aim at: measurements scatter, and a rebalance should last
@@ -35,5 +36,8 @@ class Imbalance(Utilisation):
             overload = load.utilisation[busiest] / mean - 1
             if overload > self.theta:
                 reason = f"{busiest} is {overload:.0%} busier than the mean, above theta {self.theta:.0%}"
+                if (stage := observation.unsplit_stage) is not None:
+                    reason += f"; {stage} can split its heaviest keys, which moves no state"
+                    return Decision(observation.nodes, reason, split=stage)
                 return Decision(observation.nodes, reason, KeyRequest(theta=self.theta / 2, stage=self.stage))
         return super().decide(observation)

@@ -16,18 +16,20 @@ class Observation:
     at: float  # seconds of a monotonic clock
     nodes: int
     load: Load
+    unsplit_stage: str | None = None  # a partial stage that splits no keys, and could split those of the head
 
 
 @dataclass(frozen=True)
 class Decision:
     """A target node count and the reason for it; the current count as target means no change.
 
-    A decision for the current count may `rebalance` the nodes by moving keys.
+    A decision for the current count may `rebalance` the nodes by moving keys, or `split` the head of a partial stage.
     """
 
     target: int
     reason: str
     rebalance: KeyRequest | None = None
+    split: str | None = None  # the stage
 
     def __post_init__(self) -> None:
         target = as_int(self.target)

@@ -10,6 +10,7 @@ from elastic.errors import InvalidJob
 from elastic.operators.context import Moment
 from elastic.operators.event_times import to_milliseconds
 from elastic.operators.operator import Operator
+from elastic.operators.partial import PartialOperator
 from elastic.operators.rows import as_table, is_frame
 from elastic.operators.schemas import SchemaLike, to_schema
 from elastic.operators.stage_runner import StageRunner, StepOutput
@@ -18,6 +19,7 @@ from elastic.operators.testing.cluster import SimulatedCluster
 from elastic.operators.testing.scenario import Crash, InputBatch, Rekey, Scale
 from elastic.routing.groupings import Groupings
 from elastic.routing.hashing import hash_key, hash_keys
+from elastic.routing.partial import UnitChooser
 from elastic.routing.split import split
 from migration import Ownership, Plan
 from storage.state import UnitId
@@ -62,6 +64,7 @@ class OperatorTester:
         self._max_rounds = max_rounds
         self._runners: tuple[StageRunner, ...] = ()
         self._cluster: SimulatedCluster | None = None
+        self._chooser = UnitChooser(clock=lambda: self._now_ms / _SECOND_MS)
         self._batch = 0
         self._now_ms = 0
         self._watermark_ms: int | None = None
@@ -92,12 +95,22 @@ class OperatorTester:
         """The current assignment of tasks to nodes."""
         return self._running.assignment
 
-    def state(self, key: Any, stage: str | None = None) -> Any:
-        """Return the state of a key in a stage, by default the last one."""
+    def state(self, key: Any, stage: str | None = None, *, fresh: bool = False) -> Any:
+        """Return the state of a key in a stage, by default the last one; `fresh` adds what a partial stage holds."""
         cluster = self._running
         runner = self._runners[self._stage_number(stage)]
         unit = cluster.routing.groupings.unit_of(_hash(key, runner), runner.stage)
-        return runner.lookup(cluster.state(unit), _values(key, runner))
+        partials = self._find_partials(_values(key, runner), runner.stage - 1) if fresh else None
+        return runner.lookup(cluster.state(unit), _values(key, runner), partials)
+
+    def _find_partials(self, key: tuple[Any, ...], stage: int) -> pa.Table:
+        """Return the partials of a key that the tasks of a partial stage hold."""
+        if stage < 0 or not isinstance(self._stages[stage].operator, PartialOperator):
+            raise InvalidJob("there is no partial stage before that stage. Ask without fresh.")
+        units = self._running.routing.units(stage)
+        return pa.concat_tables(
+            [self._runners[stage].lookup(self._running.state(unit), key).partials for unit in units]
+        )
 
     def close(self) -> None:
         """Close the operators, as a node does when it stops."""
@@ -185,7 +198,8 @@ class OperatorTester:
             return
         rows = self._runners[stage].combine(rows)
         hashes = hash_keys([rows.column(name) for name in self._stages[stage].key])
-        for number, some in split(rows, self._running.routing.unit_numbers(hashes, stage)).slices().items():
+        numbers = self._chooser.unit_numbers(hashes, self._running.routing, stage)
+        for number, some in split(rows, numbers).slices().items():
             slices.setdefault(UnitId.from_number(number), []).append(some)
 
     def _moment(self, batch: InputBatch, rows: pa.Table) -> Moment:

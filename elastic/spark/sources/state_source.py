@@ -136,20 +136,10 @@ class StageState:
 
     def _make_runner(self) -> "StageRunner":
         # Imported late: readers of results import this package in a process each, and need no operators.
-        from elastic.operators.stage_runner import StageRunner
+        from elastic.core.pipeline import runners
 
         description = self._load_description()
-        number = description.stage_number(self.stage)
-        stage = description.stages[number]
-        following = description.stages[number + 1 : number + 2]
-        return StageRunner(
-            stage.operator,
-            key=stage.key,
-            input_schema=stage.input_schema,
-            next_schema=following[0].input_schema if following else None,
-            stage=number,
-            name=stage.name,
-        )
+        return runners(description, "fail")[description.stage_number(self.stage)]
 
     def _open_manager(self) -> StateManager:
         return StateManager(self.access.store(), self.access.secret, self.access.job, threads=1)

@@ -25,7 +25,7 @@ from elastic.control import (
     TaskMigration,
     Vitals,
 )
-from elastic.errors import KeysNotMeasured, MigrationInProgress
+from elastic.errors import KeysCannotBeSplit, KeysNotMeasured, MigrationInProgress
 from migration import KeyLoads, plan_keys
 from migration.errors import KeysInfeasible
 from storage.errors import StoreUnavailable
@@ -43,7 +43,17 @@ class BusyCluster(PaperCluster):
         self.demand = 1.0
         self.shares: dict[str, float] = {}  # of the demand, by node; equal ones if empty
         self.lost: set[str] = set()
+        self.unsplit_stage: str | None = None
+        self.split_calls: list[tuple[str | None, str]] = []
         self._busy: dict[str, float] = {}
+
+    def find_unsplit(self) -> str | None:
+        return self.unsplit_stage
+
+    def split_keys(self, stage: str | None, splits: str) -> None:
+        if stage == "gone":
+            raise KeysCannotBeSplit(stage)
+        self.split_calls.append((stage, splits))
 
     def work(self, seconds: float) -> None:
         working = self.current.nodes
@@ -354,6 +364,40 @@ def test_a_sustained_imbalance_is_answered_by_moving_keys_once_per_cool_down() -
     assert len(scaler.requests) == 2
 
 
+def test_an_imbalance_is_answered_by_splitting_keys_where_a_partial_stage_splits_none() -> None:
+    job, scaler = unbalanced()
+    job.cluster.unsplit_stage = "words"
+    job.steps(WINDOW + 3)
+    assert (job.cluster.split_calls, scaler.requests) == ([("words", "head")], [])
+    [decided] = job.records("decided")
+    assert (decided["nodes"], decided["target"]) == (2, 2)
+    assert "words can split its heaviest keys, which moves no state" in decided["reason"]
+    decision = job.autoscaler.last_decision
+    assert decision is not None
+    job.cluster.unsplit_stage = None
+    job.steps(COOL_DOWN + WINDOW + 2)
+    assert len(scaler.requests) == 1
+
+
+def test_a_split_is_only_recommended_where_the_autoscaler_recommends() -> None:
+    job, _ = unbalanced(recommend_only=True)
+    job.cluster.unsplit_stage = "words"
+    job.steps(WINDOW + 3)
+    assert job.cluster.split_calls == []
+    assert "can split" in job.records("recommended")[0]["reason"]
+
+
+def test_a_refused_split_is_recorded_and_followed_by_a_cool_down() -> None:
+    job, _ = unbalanced()
+    job.cluster.unsplit_stage = "gone"
+    job.steps(WINDOW + 3)
+    [refused] = job.records("refused")
+    assert "KeysCannotBeSplit" in refused["error"]
+    decision = job.autoscaler.last_decision
+    assert decision is not None
+    assert "keys should be split" in decision.reason
+
+
 def test_a_theta_that_no_plan_reaches_is_relaxed() -> None:
     job, scaler = unbalanced()
     scaler.errors = [infeasible(None)]
@@ -370,7 +414,7 @@ def test_a_key_that_is_too_heavy_for_any_node_is_reported_with_what_helps() -> N
     [recommended] = job.records("recommended")
     assert "neither more nodes nor moves help" in recommended["reason"]
     assert "hash 17" in recommended["reason"]
-    assert "grouping='partial'" in recommended["reason"]
+    assert "partial(...)" in recommended["reason"]
     decision = job.autoscaler.last_decision
     assert decision is not None
     assert "cooling down" in decision.reason or "hash 17" in decision.reason

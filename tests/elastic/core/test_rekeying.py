@@ -198,8 +198,9 @@ def test_nodes_get_new_groupings_with_the_step_that_they_were_committed_with() -
     world.log(0)
     world.apply(0, 0)
     installed, *steps = world.sent
-    assert installed.groupings == Groupings(TASKS, EMPTY)
-    assert [step.groupings for step in steps] == [None, Groupings(TASKS, OTHER, epoch=1)]
+    assert installed.routing is not None
+    assert installed.routing.groupings == Groupings(TASKS, EMPTY)
+    assert [step.routing and step.routing.groupings for step in steps] == [None, Groupings(TASKS, OTHER, epoch=1)]
 
 
 def test_a_node_that_replaces_another_gets_the_groupings_of_the_newest_epoch() -> None:
@@ -210,7 +211,7 @@ def test_a_node_that_replaces_another_gets_the_groupings_of_the_newest_epoch() -
     world.hear(events.NodeLost(*world.node, "crashed"))
     [node] = world.coordinator.view().nodes
     world.hear(NodeJoined(node.name, node.incarnation, "address"))
-    assert world.sent[-1].groupings == Groupings(TASKS, OTHER, epoch=1)
+    assert world.sent[-1].routing.groupings == Groupings(TASKS, OTHER, epoch=1)
 
 
 def test_every_batch_takes_one_portion() -> None:

@@ -10,7 +10,8 @@ from elastic.core.steps import Position, Step
 from elastic.core.unit_host import StepResult, UnitHost
 from elastic.errors import StateUnavailable
 from elastic.operators import Stage
-from elastic.routing import Groupings
+from elastic.routing import Routing
+from migration import Assignment
 from storage.state import BatchTime, StateRef
 from tests.elastic.node.context import ROWS, describe
 from tests.elastic.node.operators import History
@@ -47,7 +48,7 @@ def take(host: UnitHost, step: Step, *, cause: str = "") -> StepResult | None:
 
 
 def seen(host: UnitHost, unit: UnitId) -> list[int]:
-    found: list[int] = host.lookup(unit, (1,))
+    found: list[int] = host.lookup(unit, (1,)).value
     return found
 
 
@@ -85,14 +86,14 @@ def test_the_output_of_a_step_has_the_cause_of_its_command_and_its_units() -> No
 
 
 def test_the_output_of_a_step_is_grouped_as_when_the_step_was_named() -> None:
-    host, before, after = new_host(), Groupings(4), Groupings(4, epoch=2)
+    host, before, after = new_host(), *(Routing.by_hash(Assignment.even(4, 1), epoch) for epoch in (0, 2))
     handle = empty_handle(1)
-    assert host.install(InstallUnits(Epoch(1), (handle,), (step_of(0),), groupings=before))
+    assert host.install(InstallUnits(Epoch(1), (handle,), (step_of(0),), routing=before))
     host.set_state(handle, None)
     host.add_step(ApplyStep(Epoch(1), step_of(1)))
     host.add_step(ApplyStep(Epoch(2), step_of(2), after))
     host.add_step(ApplyStep(Epoch(2), step_of(3)))
-    found = [host.take(ready, {}).groupings for _ in range(4) for ready in host.ready_steps()]
+    found = [host.take(ready, {}).routing for _ in range(4) for ready in host.ready_steps()]
     assert found == [before, before, after, after]
 
 

@@ -10,7 +10,7 @@ from elastic.errors import IncompatibleRestart
 from elastic.job.restart import check_identity, find_published, job_identity, recover_manifest
 from elastic.operators import CountByKey
 from elastic.results import Description, ResultLog, StageDescription
-from elastic.routing import KeyTable, Routing, TableGrouping
+from elastic.routing import KeyTable, PartialGrouping, Routing, TableGrouping
 from migration import Assignment
 from storage import Secret
 from storage.state import Manifest, Manifests, UnitId
@@ -170,3 +170,30 @@ def test_a_job_grouped_by_a_table_cannot_continue_by_hash() -> None:
     latest = Manifests(store, SECRET, "counts").latest()
     assert latest is not None
     assert latest.number == before.number
+
+
+def test_a_stage_is_partial_in_all_lives_of_a_job_or_in_none() -> None:
+    for first, second in (("hash", "partial"), ("partial:head", "hash"), ("table", "partial"), ("partial", "table")):
+        store = MemoryStore()
+        recover(store, grouped(first))
+        with pytest.raises(IncompatibleRestart) as caught:
+            recover(store, grouped(second))
+        assert (caught.value.before, caught.value.now) == (first.partition(":")[0], second.partition(":")[0])
+
+
+def test_which_keys_are_split_outlives_a_restart_unless_it_is_declared_otherwise() -> None:
+    store = MemoryStore()
+    recover(store, grouped("partial:none"))
+    manifests = Manifests(store, SECRET, "counts")
+    manifests.recover()
+    manifests.commit(
+        lambda current: replace(
+            current, epoch=1, assignment=Routing.from_json(current.assignment).with_splits(0, "head", 1).to_json()
+        )
+    )
+    again = recover(store, grouped("partial:none"))
+    assert Routing.from_json(again.assignment).groupings.by_stage == (PartialGrouping("head", "none"),)
+    assert again.epoch == 1
+    other = recover(store, grouped("partial:all"))
+    assert Routing.from_json(other.assignment).groupings.by_stage == (PartialGrouping("all", "all"),)
+    assert other.epoch == 2

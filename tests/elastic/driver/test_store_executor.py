@@ -15,7 +15,7 @@ from elastic.driver.store_executor import StoreExecutor
 from elastic.errors import StoreUnreachable
 from elastic.operators.key_records import are_orders
 from elastic.results import ResultLog
-from elastic.routing import KeyOrders, KeyTable, Routing, TableGrouping
+from elastic.routing import KeyOrders, KeyTable, PartialGrouping, Routing, TableGrouping
 from migration import Assignment
 from storage.errors import StoreUnavailable
 from storage.state import BatchTime, Collector, InputLog, Manifest, Manifests, SourceBatch
@@ -284,3 +284,23 @@ def test_groupings_outlive_a_change_of_the_assignment(executor: Executor) -> Non
     assert committed.routing.groupings.by_stage == (TableGrouping(),)
     assert (committed.routing.epoch, committed.routing.groupings.epoch) == (2, 1)
     assert len(committed.routing.assignment.nodes) == 3
+
+
+def test_a_change_of_split_keys_and_one_of_tables_do_not_undo_each_other(executor: Executor) -> None:
+    table = TableGrouping(KeyTable.from_entries({17: 3}))
+    by_stage = (TableGrouping(), PartialGrouping("none", "none"))
+    executor.manifests.commit(  # as a job with such stages starts
+        lambda current: replace(
+            current, epoch=1, assignment=Routing.from_json(current.assignment).with_groupings(by_stage, 1).to_json()
+        )
+    )
+    executor.executor.commit_split(commands.CommitSplit(1, "head"), "e2")
+    committed = executor.wait_for(events.SplitCommitted)
+    assert committed.routing.groupings.by_stage == (TableGrouping(), PartialGrouping("head", "none"))
+    assert (committed.routing.epoch, committed.routing.groupings.epoch, committed.manifest.epoch) == (2, 1, 2)
+    # The plan of these moves does not know of the change.
+    executor.executor.commit_round(replace(ROUND, regrouping=commands.Regrouping((table, by_stage[1]), {})), "e3")
+    executor.wait_for(events.RoundCommitted)
+    latest = executor.manifests.latest()
+    assert latest is not None
+    assert Routing.from_json(latest.assignment).groupings.by_stage == (table, PartialGrouping("head", "none"))

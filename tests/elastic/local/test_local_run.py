@@ -305,3 +305,16 @@ def test_a_batch_of_other_groupings_is_refused_at_once(job: Job) -> None:
 
     assert not driver.commit_batch(Batch(before + 1), (), time, None, 9, check)
     assert driver.view.newest_batch == before
+
+
+def test_a_question_on_which_the_operator_fails_does_not_end_its_node() -> None:
+    class Silent(CountByKey):
+        def lookup(self, *_: Any) -> int:
+            raise ZeroDivisionError
+
+    with local_run(BATCHES, key="word", operator=Silent(), secret=SECRET, settings=FAST) as job:
+        job.process_all_available()
+        with pytest.raises(StateUnavailable):
+            job.state("a")
+        assert job.scale(1).wait(30)
+        assert job.status().losses == 0

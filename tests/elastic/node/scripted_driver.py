@@ -22,15 +22,16 @@ from elastic.core.messages import (
 from elastic.core.steps import Position, Step
 from elastic.node.process import NodeProcess
 from elastic.operators import Operator, Stage
-from elastic.routing import Groupings, hash_keys, split
+from elastic.routing import Routing, hash_keys, split
 from elastic.wire import Refused
+from migration import Assignment
 from storage.state import BatchTime, InputLog, LogRef
 from tests.elastic.node.context import ROWS, TASKS, TOKEN, describe, spec_of
 from tests.elastic.node.network import CuttableNetwork
 from tests.elastic.node.states import wait_until
 
 UNITS = tuple(UnitId(0, task) for task in range(TASKS))
-GROUPINGS = Groupings(TASKS)
+ROUTING = Routing.by_hash(Assignment.even(TASKS, 1))
 Report = TypeVar("Report", bound=NodeReport)
 
 
@@ -91,12 +92,12 @@ class RunningNode:
 
     def install(self, *steps: Step, reported: Position | None = None, **settings: Any) -> None:
         handles = tuple(UnitHandle(unit, None, NO_BATCH, reported or Position(NO_BATCH, 0)) for unit in UNITS)
-        self.send(InstallUnits(Epoch(1), handles, steps, groupings=GROUPINGS, cause="e0", **settings))
+        self.send(InstallUnits(Epoch(1), handles, steps, routing=ROUTING, cause="e0", **settings))
 
     def append(self, batch: int, *rows: tuple[int, int], partition: int = 0) -> LogRef:
         """Log rows of (key, value), as a sender does."""
         table = pa.Table.from_pylist([{"key": key, "value": value} for key, value in rows], schema=ROWS)
-        numbers = GROUPINGS.unit_numbers(hash_keys([table["key"]]), 0)
+        numbers = ROUTING.unit_numbers(hash_keys([table["key"]]), 0)
         return self.log.append(batch, partition, split(table, numbers).slices())
 
     def step(self, batch: int, *rows: tuple[int, int]) -> Step:

@@ -31,8 +31,9 @@ from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, Stage, State, ValueState
 from elastic.operators.stages import build_stages
-from elastic.routing import Groupings, KeyTable, TableGrouping, hash_keys, split
+from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
 from elastic.settings import Settings
+from migration import Assignment
 from storage.state import BatchTime
 from tests.elastic.node.states import LEASE
 
@@ -95,11 +96,12 @@ class World:
         self.host.observe_step = self.statistics.observe_step
         entries = dict(zip(hashes_of(list(table or {})), (table or {}).values(), strict=True))
         self.groupings = Groupings(TASKS, (TableGrouping(KeyTable.from_entries(entries)),), 1)
+        self.routing = Routing(Assignment.even(TASKS, 1), self.groupings)
         self.install(self.groupings.units(0))
 
     def install(self, units: Sequence[UnitId], *, through: int = -1, reported: int = -1, epoch: int = 1) -> None:
         handles = tuple(UnitHandle(unit, None, Batch(through), Position(Batch(reported), 0)) for unit in units)
-        for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), groupings=self.groupings)):
+        for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), routing=self.routing)):
             assert self.host.set_state(handle, None)
 
     def send(self, *keys: str | None, complete: bool = True) -> None:
@@ -107,7 +109,7 @@ class World:
         rows = pa.table({"key": pa.array(keys, pa.string())})
         slices = split(rows, self.groupings.unit_numbers(hash_keys([rows["key"]]), 0)).slices()
         step = Step(Position(Batch(self.batch), 0), complete, (), BatchTime(self.batch, 0))
-        self.host.add_step(ApplyStep(Epoch(1), step, groupings=self.groupings))
+        self.host.add_step(ApplyStep(Epoch(1), step, routing=self.routing))
         for ready in self.host.ready_steps():
             self.host.take(ready, {number: [table] for number, table in slices.items()})
         self.batch += 1
@@ -159,6 +161,7 @@ def test_an_interval_begins_anew_when_keys_move_and_the_report_before_it_stays()
     assert (before.groupings_epoch, names_of(before)) == (1, {"a": 3})
     world.send("a", "b")
     world.groupings = Groupings(TASKS, (TableGrouping(KeyTable.from_entries({hashes_of(["a"])[0]: 3})),), 2)
+    world.routing = Routing(Assignment.even(TASKS, 1), world.groupings)
     world.send("a", "b", "b")
     assert world.end_interval() is before  # what came before and with the change is dropped, so nothing is complete
     for _ in range(2):

@@ -35,7 +35,7 @@ from storage.errors import StoreUnavailable
 from tests.elastic.node.context import TOKEN, describe, spec_of
 from tests.elastic.node.network import CuttableNetwork
 from tests.elastic.node.operators import Blocked, History
-from tests.elastic.node.scripted_driver import GROUPINGS, UNITS, RunningNode, ScriptedDriver, pause
+from tests.elastic.node.scripted_driver import ROUTING, UNITS, RunningNode, ScriptedDriver, pause
 from tests.elastic.node.states import LEASE, wait_until
 
 Start = Callable[..., RunningNode]
@@ -62,14 +62,18 @@ def values_of(node: RunningNode, key: int) -> list[int]:
     """Return the values that the unit of a key has seen, in order."""
     unit = number_of(key)
     secret = node.process._context.secret
-    answer = node.network.connect(node.address, TOKEN).call("lookup", {"unit": unit, "key": seal((key,), secret)})
-    found: list[int] = unseal(answer, secret)
-    return found
+    answer = node.network.connect(node.address, TOKEN).call(
+        "lookup", {"unit": unit, "key": seal(((key,), None), secret)}
+    )
+    number, _batch, found = unseal(answer, secret)
+    assert number == unit
+    values: list[int] = found
+    return values
 
 
 def number_of(key: int) -> int:
     hashes = hash_keys([pa.chunked_array([pa.array([key])])])
-    return int(GROUPINGS.unit_numbers(hashes, 0)[0])
+    return int(ROUTING.unit_numbers(hashes, 0)[0])
 
 
 def test_a_node_joins_installs_its_units_takes_steps_and_leaves(start: Start) -> None:

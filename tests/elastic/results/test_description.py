@@ -1,6 +1,7 @@
 """The description of a job survives its store, and is signed."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +91,13 @@ def test_the_only_stage_need_not_be_named() -> None:
     ):
         with pytest.raises(UnknownStage):
             choose()
+
+
+def test_a_partial_stage_does_not_count_as_one_that_must_be_named() -> None:
+    first, second = describe().stages
+    for grouping in ("partial", "partial:head"):
+        assert Description((replace(first, grouping=grouping), second), 8, "1").stage_number(None) == 1
+    assert Description((replace(first, grouping="partial"), second), 8, "1").stage_number(first.name) == 0
 
 
 def test_stage_names_must_be_unique() -> None:

@@ -123,3 +123,18 @@ def test_rows_may_count_several_times_and_the_heaviest_can_be_told_from_a_histog
 def test_at_least_one_key_is_counted() -> None:
     with pytest.raises(InvalidJob, match="at least one"):
         KeyCounter(0)
+
+
+@given(BATCHES, st.integers(1, 6))
+def test_halved_counts_are_half_of_the_rows_within_the_error(batches: list[list[int]], limit: int) -> None:
+    counter = KeyCounter(limit)
+    for batch in batches:
+        counter.add(hashes(batch))
+    before, error = found(counter), counter.error
+    counter.halve()
+    assert found(counter) == {key: rows // 2 for key, rows in before.items() if rows > 1}
+    exact = Counter(key for batch in batches for key in batch)
+    assert counter.rows == exact.total() // 2
+    assert error / 2 <= counter.error <= error / 2 + 2
+    counted = found(counter)
+    assert all(counted.get(key, 0) <= rows / 2 <= counted.get(key, 0) + counter.error for key, rows in exact.items())

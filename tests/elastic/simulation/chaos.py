@@ -9,7 +9,7 @@ from elastic.control.request import MODES, TRANSFERS
 from elastic.core import events
 from elastic.errors import ElasticError
 from elastic.node.process import NodeProcess
-from elastic.routing import KeyTargets, hash_key
+from elastic.routing import SPLITS, KeyTargets, hash_key
 from migration.errors import MigrationError
 from storage.errors import StorageError
 from tests.elastic.simulation.life import Life
@@ -270,6 +270,13 @@ class Chaos:
         portions = tuple(self._some_targets(stage) for _ in range(self._chance.choice([1, 1, 2, 4])))
         request = events.RekeyRequested(f"rekeying-{self.done['rekey']}", portions, (1.0,) * len(portions))
         return self._call(life, f"rekey {portions}", lambda: driver.post(request))
+
+    def _split(self, life: Life) -> bool:
+        """Split other keys of a partial stage."""
+        if life.job is None or not any(stage.is_partial for stage in life.job.pipeline.stages):
+            return False
+        job, splits = life.job, self._chance.choice(list(SPLITS))
+        return self._call(life, f"split {splits}", lambda: job.split(splits))
 
     def _some_targets(self, stage: int) -> KeyTargets:
         keys = self._chance.sample(range(_KEYS), self._chance.choice([0, 1, 5, _KEYS]))

@@ -36,6 +36,7 @@ CRASHES = {
     "look_up": 1,
     "rekey": 6,
     "control_rekeying": 1,
+    "split": 3,
 }
 
 WORLDS = {
@@ -56,6 +57,7 @@ WORLDS = {
             "snapshot": 2,
             "rekey": 6,
             "control_rekeying": 1,
+            "split": 3,
         }
     ),
 }

@@ -8,7 +8,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNext, ToSelf, ToSink
+from elastic.operators import (
+    Context,
+    CountByKey,
+    KeyedOperator,
+    Operator,
+    Stage,
+    State,
+    ToNext,
+    ToSelf,
+    ToSink,
+    ValueState,
+    partial,
+)
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at", pa.int64())])
 
@@ -175,6 +187,28 @@ class Relay(ByKey):
         return [ToNext(on), ToSink(told)]
 
 
+class Totals(KeyedOperator):
+    """Sums the values of every key, and tells how many there were."""
+
+    output_schema = "key long, rows long, total long"
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        ones = rows.append_column("rows", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+        return self.merge(ones.rename_columns(["key", "total", "at", "rows"]))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        sums = partials.group_by("key", use_threads=False).aggregate([("rows", "sum"), ("total", "sum")])
+        return sums.rename_columns(["key", "rows", "total"])
+
+    def initial_state(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def handle_key(self, key: Any, rows: list[Any], state: ValueState, _: Context) -> dict[str, int]:
+        known, total = state.get()
+        state.update((known + sum(row["rows"] for row in rows), total + sum(row["total"] for row in rows)))
+        return {"key": key, "rows": state.get()[0], "total": state.get()[1]}
+
+
 PIPELINES: dict[str, list[Stage]] = {
     "order in round 0": [Stage(History(), ("key",))],
     "order in every round": [Stage(Chain(), ("key",))],
@@ -187,5 +221,11 @@ PIPELINES: dict[str, list[Stage]] = {
         Stage(Relay(), ("key",), grouping="table"),
         Stage(Chains(), ("key",), grouping="table"),
         Stage(CountByKey(), ("key",)),
+    ],
+    "split keys": [*partial(Stage(CountByKey(), ("key",)))],
+    "split keys held for a while": [*partial(Stage(Totals(), ("key",), grouping="table"), every="2 seconds")],
+    "keys split by nodes": [
+        Stage(Relay(), ("key",), grouping="table"),
+        *partial(Stage(Totals(), ("key",)), every="1 batch", split="head"),
     ],
 }

@@ -5,12 +5,14 @@ from collections import Counter
 from typing import Any
 
 from elastic.core.pipeline import runners
-from elastic.errors import StoreUnreachable
+from elastic.errors import ElasticError, StoreUnreachable
+from elastic.job.job import Job
 from elastic.job.shutdown import StopReport
 from elastic.results import Description, ResultLog
 from elastic.settings import Settings
 from storage.state import Manifests, StateManager, UnitId
 from tests.elastic.simulation.chaos import Chaos
+from tests.elastic.simulation.closed_form import count_keys, totals_of
 from tests.elastic.simulation.faults import Faults
 from tests.elastic.simulation.life import JOB, SECRET, Checkpoint, Life, Setting
 from tests.elastic.simulation.network import FaultyNetwork
@@ -129,6 +131,9 @@ class World:
     def _stop(self) -> StopReport:
         job = self.life.job
         assert job is not None
+        if any(stage.is_partial for stage in self._pipeline.stages):
+            self.life.spawn(lambda: self._ask_fresh(job), "fresh").join()
+            self._check()
         reports: list[StopReport] = []
         self.life.is_stopping = True
         self.life.spawn(lambda: reports.append(job.stop()), "stop").join()
@@ -192,6 +197,18 @@ class World:
             assert self.scheduler.now < deadline, f"{zombies} were replaced, and do not leave"
             self.scheduler.sleep(_POLL_SECONDS)
 
+    def _ask_fresh(self, job: Job) -> None:
+        """A fresh answer has every row once, whether the partial stage has emitted it or not."""
+        expected = count_keys(self._pipeline, self._batches)
+        for key in self.chance.sample(sorted(expected), min(3, len(expected))):
+            try:
+                found = job.state(key, self._pipeline.stages[-1].name, fresh=True)
+            except ElasticError as error:
+                self.tell("user is told:", repr(error))
+                continue
+            if (found if isinstance(found, int) else found[0]) != expected[key]:
+                self._complain(f"key {key} has {expected[key]} rows, and a fresh answer is {found}")
+
     def _current_incarnations(self) -> set[str]:
         assert self.life.job is not None
         return {node.incarnation for node in self.life.job._driver.view.nodes}
@@ -206,6 +223,11 @@ class World:
                 rows = results.read(batch, stage.name)
                 found.update(lines_of(stage.name, batch, rows.drop_columns(["_batch", "_task"])))
         assert found == oracle.results, _difference(found, oracle.results)
+        totals = totals_of(self._pipeline, self.observer.committed, self._batches)
+        if totals is not None:
+            last = self._pipeline.stages[-1].name
+            merged = Counter({line: count for line, count in found.items() if line.startswith(f"{last} ")})
+            assert merged == totals, _difference(merged, totals)
         assert self._stored_states() == oracle.states()
         self._compare_sink(oracle)
 

@@ -1,0 +1,102 @@
+"""Queries of the state of a job by key."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from elastic import threads
+from elastic.core.unit_host import Answer
+from elastic.driver.context import JobContext
+from elastic.driver.driver import Driver
+from elastic.errors import InvalidRequest, StateUnavailable
+from elastic.operators.partial import HeldPartials
+from elastic.routing import hash_key
+from elastic.wire import PeerUnavailable, Refused
+from elastic.wire.signing import seal, unseal
+from storage.state import UnitId
+
+_ATTEMPTS = 50  # of a fresh answer, while partials move or units are being restored
+_PAUSE_SECONDS = 0.02
+
+Result = TypeVar("Result")
+
+
+class StateQueries:
+    """Asks the nodes that have the state. Any thread may call it."""
+
+    def __init__(self, context: JobContext, driver: Driver) -> None:
+        self._context = context
+        self._driver = driver
+
+    def look_up(self, key: Any, stage: int) -> Any:
+        """Return what the operator of a stage answers for a key; `StateUnavailable` while its unit moves."""
+        if self._context.pipeline.stages[stage].is_partial:
+            name, following = (one.name for one in self._context.pipeline.stages[stage : stage + 2])
+            raise InvalidRequest(
+                f"a key of the partial stage {name!r} is in several tasks. Ask stage {following!r}, with fresh=True "
+                "for what the partial stage holds too."
+            )
+        columns, unit = self._locate(key, stage)
+        return self._ask(unit, columns, None).value
+
+    def look_up_fresh(self, key: Any, stage: int) -> Any:
+        """Return what the operator would answer after the partials that tasks of the stage before hold now.
+
+        The answer includes every row of all batches that the operator's unit has completed, and each row once.
+        """
+        if stage == 0 or not self._context.pipeline.stages[stage - 1].is_partial:
+            name = self._context.pipeline.stages[stage].name
+            raise InvalidRequest(f"there is no partial stage before stage {name!r}. Ask without fresh.")
+        columns, unit = self._locate(key, stage)
+        return self._retry(lambda: self._look_up_fresh(columns, unit))
+
+    def _look_up_fresh(self, key: tuple[Any, ...], unit: UnitId) -> Any:
+        held = self._find_partials(key, unit.stage - 1)
+        tables = [answer.value.partials for answer in held if answer.value.partials.num_rows]
+        found = self._ask(unit, key, pa.concat_tables(tables) if tables else None)
+        for answer in held:
+            # Partials that a task emitted later are missing in both, those that arrived since are in both.
+            if not answer.value.flushed <= found.batch <= answer.batch:
+                raise StateUnavailable(unit.task, None)
+        return found.value
+
+    def _find_partials(self, key: tuple[Any, ...], stage: int) -> list[Answer]:
+        """Return what every task of a partial stage holds of a key."""
+        routing = self._driver.view.route
+        document = {"stage": stage, "key": seal(key, self._context.secret)}
+        found: dict[int, Answer] = {}
+        for node in dict.fromkeys(routing.assignment.owners):
+            for number, batch, value in self._call(node, "partials", document, UnitId(stage, 0)):
+                assert isinstance(value, HeldPartials)  # noqa: S101 - for the type checker
+                found[number] = Answer(number, batch, value)
+        missing = [unit for unit in routing.units(stage) if unit.number not in found]
+        if missing:
+            raise StateUnavailable(missing[0].task, None)
+        return list(found.values())
+
+    def _ask(self, unit: UnitId, key: tuple[Any, ...], partials: pa.Table | None) -> Answer:
+        node = self._driver.view.route.owners(unit)[0]
+        document = {"unit": unit.number, "key": seal((key, partials), self._context.secret)}
+        return Answer(*self._call(node, "lookup", document, unit))
+
+    def _call(self, node: str, action: str, document: dict[str, Any], unit: UnitId) -> Any:
+        try:
+            return unseal(self._driver.links.call(node, action, document), self._context.secret)
+        except (KeyError, Refused, PeerUnavailable) as cause:
+            raise StateUnavailable(unit.task, node) from cause
+
+    def _locate(self, key: Any, stage: int) -> tuple[tuple[Any, ...], UnitId]:
+        """Return a key as one value per column, and its unit; `InvalidKey` for a key of another type."""
+        keyed = self._context.pipeline.stages[stage]
+        columns = key if isinstance(key, tuple) else (key,)
+        hashed = hash_key(*columns, types=[keyed.input_schema.field(name).type for name in keyed.key])
+        return columns, self._driver.view.routing.groupings.unit_of(hashed, stage)
+
+    def _retry(self, ask: Callable[[], Result]) -> Result:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return ask()
+            except StateUnavailable:
+                threads.sleep(_PAUSE_SECONDS)
+        return ask()

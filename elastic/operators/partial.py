@@ -1,0 +1,172 @@
+"""Partial grouping of an operator (paper 001): a stage that any task may take rows of, and the operator behind it.
+
+    elastic.run(df, key="word", operator=partial(CountByKey(), every="10 seconds"), ...)
+
+A task of the partial stage combines its rows to partials, merges them with those that it holds, and emits what it
+holds to the operator, with every batch or after every interval of processing time. The operator is as ever: its rows
+are grouped by its key, and what it gets are partials, as always if it has `combine`.
+
+Invariant: a row of an interval reaches the operator in the first batch of a later interval, whichever task took it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+
+from elastic.durations import parse_duration_ms
+from elastic.errors import InvalidJob, InvalidSetting, NotAnOperator, UnmergeableOperator
+from elastic.operators.context import Context
+from elastic.operators.keyed import KeyedOperator
+from elastic.operators.operator import Operator, State, Yields
+from elastic.operators.timers import Timer
+from elastic.routing.groupings import PartialGrouping
+from elastic.routing.hashing import hash_key, hash_keys
+
+EVERY_BATCH = "1 batch"
+_FLUSHED, _INTERVAL = b"elastic.flushed", b"elastic.interval"  # in the metadata of the table that is the state
+_NEVER = -1
+
+
+@dataclass(frozen=True)
+class HeldPartials:
+    """What a task of a partial stage holds of one key since it emitted partials in batch `flushed` (-1: never)."""
+
+    flushed: int
+    partials: pa.Table
+
+
+class PartialOperator(Operator):
+    """Combines rows of another operator to partials, and emits them; see `elastic.operators.stages.partial`.
+
+    The state is a table of partials, one per key. Its metadata has the interval that they are of, and the last batch
+    that emitted some. With `every_ms` None nothing is held between batches.
+    """
+
+    input_format: ClassVar[str] = "arrow"
+
+    def __init__(self, operator: Operator, every_ms: int | None) -> None:
+        self.operator = operator
+        self.every_ms = every_ms
+        self.version = operator.version  # type: ignore[misc] # the partials are the operator's
+
+    @property
+    def name(self) -> str:
+        return f"partial-{getattr(self.operator, 'name', '') or type(self.operator).__name__}"
+
+    def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
+        bound = super().bind(key, input_schema)
+        bound.operator = self.operator.bind(key, input_schema)
+        bound.next_schema = _schema_of_partials(bound.operator, input_schema)
+        return bound
+
+    def open(self) -> None:
+        self.operator.open()
+
+    def close(self) -> None:
+        self.operator.close()
+
+    def initial_state(self) -> pa.Table:
+        return self._hold(None, _NEVER)
+
+    def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
+        partials = self.operator.combine(rows)
+        if self.every_ms is None:
+            yield self._flush(state, context, partials)
+            return
+        interval = context.timestamp_ms // self.every_ms
+        held: pa.Table = state.value
+        if held.num_rows and _read(held, _INTERVAL) < interval:
+            yield self._flush(state, context)
+        context.set_timer((interval + 1) * self.every_ms, kind="processing")
+        state.value = self._hold(self._merge(state.value, partials), _read(state.value, _FLUSHED), interval)
+
+    def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
+        if state.value.num_rows:
+            yield self._flush(state, context)
+
+    def lookup(self, value: pa.Table, key: tuple[Any, ...]) -> HeldPartials:
+        """Return what the task holds of one key."""
+        assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators
+        wanted = hash_key(*key, types=[self.input_schema.field(name).type for name in self.key])
+        is_found = hash_keys([value[name] for name in self.key]) == wanted
+        return HeldPartials(_read(value, _FLUSHED), value.filter(pa.array(is_found)))
+
+    def _flush(self, state: State, context: Context, partials: pa.Table | None = None) -> pa.Table:
+        """Return what is held, with these partials, and hold nothing."""
+        emitted = state.value if partials is None else self._merge(state.value, partials)
+        state.value = self._hold(None, context.batch)
+        return emitted
+
+    def _merge(self, held: pa.Table, partials: pa.Table) -> pa.Table:
+        schema = self.next_schema
+        tables = [table.select(schema.names).cast(schema) for table in (held, partials) if table.num_rows]  # type: ignore[union-attr]
+        return self.operator.merge(pa.concat_tables(tables)) if tables else held
+
+    def _hold(self, partials: pa.Table | None, flushed: int, interval: int = 0) -> pa.Table:
+        schema: Any = self.next_schema
+        table = schema.empty_table() if partials is None else partials.select(schema.names).cast(schema)
+        return table.replace_schema_metadata({_FLUSHED: str(flushed), _INTERVAL: str(interval)})
+
+
+def parse_every(every: object) -> int | None:
+    """Return an interval in milliseconds, None for "1 batch"; raises `InvalidSetting`."""
+    why = "expected '1 batch' or a duration such as '10 seconds'"
+    if every == EVERY_BATCH:
+        return None
+    if not isinstance(every, str):
+        raise InvalidSetting("every", every, why)
+    try:
+        every_ms = parse_duration_ms(every, "every")
+    except InvalidSetting as cause:
+        raise InvalidSetting("every", every, why) from cause
+    if every_ms < 1:
+        raise InvalidSetting("every", every, "it must be at least a millisecond")
+    return every_ms
+
+
+def check_mergeable(operator: Operator) -> None:
+    """Raise `UnmergeableOperator` if the keys of an operator cannot be split."""
+    if isinstance(operator, type) or not isinstance(operator, Operator):
+        raise NotAnOperator(operator)
+    if (obstacle := _find_obstacle(operator)) is not None:
+        raise UnmergeableOperator(type(operator).__name__, obstacle)
+
+
+def check_partial_stage(operator: Operator, grouping: object, name: str) -> None:
+    """Raise `InvalidJob` if a stage is grouped partially without being a partial stage, or the other way round."""
+    if isinstance(operator, PartialOperator) != isinstance(grouping, PartialGrouping):
+        raise InvalidJob(
+            f"stage {name!r} cannot be grouped by {getattr(grouping, 'kind', grouping)!r}: rows of a key would be in "
+            "several tasks. Use partial(operator), which makes a partial stage and the operator behind it."
+        )
+
+
+def _find_obstacle(operator: Operator) -> str | None:
+    kind = type(operator)
+    for method in ("combine", "merge"):
+        if getattr(kind, method) is getattr(Operator, method):
+            return f"it does not define {method}()"
+    if "self" in operator.emits:
+        return "it emits rows to itself, which are no partials"
+    handles_keys = issubclass(kind, KeyedOperator) and kind.handle_expired is not KeyedOperator.handle_expired
+    if handles_keys or kind.handle_timer is not Operator.handle_timer:
+        return "it handles timers, which would fire before the partials of the same batch arrive"
+    return None
+
+
+def _schema_of_partials(operator: Operator, input_schema: pa.Schema) -> pa.Schema:
+    """Return the schema of what an operator, which is bound already, combines rows to."""
+    try:
+        partials = operator.combine(input_schema.empty_table())
+    except Exception as error:  # a user's operator may raise anything
+        obstacle = f"its combine() raised {error!r} for a table without rows"
+        raise UnmergeableOperator(type(operator).__name__, obstacle) from error
+    if not isinstance(partials, pa.Table):
+        obstacle = f"its combine() returned a {type(partials).__name__} instead of an Arrow table"
+        raise UnmergeableOperator(type(operator).__name__, obstacle)
+    return partials.schema.remove_metadata()
+
+
+def _read(held: pa.Table, name: bytes) -> int:
+    return int(held.schema.metadata[name])

@@ -1,0 +1,207 @@
+"""A whole job whose keys are split: exact results through scaling, losses and restarts, and fresh answers."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elastic.core.ids import Batch
+from elastic.errors import IncompatibleRestart, InvalidRequest, KeysCannotBeSplit, StateUnavailable, UnmergeableOperator
+from elastic.job.job import Job
+from elastic.local import LocalNetwork
+from elastic.local.run import TableSource, local_run
+from elastic.operators import CountByKey, Operator, Stage, partial, stateless
+from elastic.results.errors import UnknownStage
+from elastic.routing import PartialGrouping
+from storage import Secret
+
+SECRET = Secret.of("a secret of these tests")
+FAST = {"heartbeat_seconds": 0.05, "key_interval_seconds": 1.0}
+SCHEMA = pa.schema([("word", pa.string())])
+BATCH = ["hot"] * 90 + [f"cold-{number}" for number in range(30)]
+
+
+@pytest.fixture
+def source() -> TableSource:
+    return TableSource(LocalNetwork())
+
+
+def run(source: TableSource, stages: Any, **options: Any) -> Job:
+    given = {"key": "word", "operator": stages, "schema": SCHEMA, "secret": SECRET, "settings": FAST, "nodes": 3}
+    return local_run(source, **{**given, **options})
+
+
+@pytest.fixture
+def job(source: TableSource) -> Iterator[Job]:
+    with run(source, partial(Stage(CountByKey(), name="counts"), "1 hour")) as job:
+        yield job
+
+
+def send(job: Job, source: TableSource, words: list[str] = BATCH) -> None:
+    source.append(pa.table({"word": words}, schema=SCHEMA))
+    job.process_all_available()
+
+
+def results_of(job: Job) -> Counter[tuple[int, str, int]]:
+    return Counter((row["_batch"], row["word"], row["count"]) for row in job.collected().to_pylist())
+
+
+def expected_of(batches: int) -> Counter[tuple[int, str, int]]:
+    each = Counter(BATCH)
+    return Counter((batch, word, count * (batch + 1)) for batch in range(batches) for word, count in each.items())
+
+
+def rows_of_nodes(job: Job, stage: int) -> list[int]:
+    """Return the rows that each node took of a stage."""
+    return list(map(sum, rows_of_units(job, stage)))
+
+
+def rows_of_units(job: Job, stage: int) -> list[list[int]]:
+    """Return the rows that each unit of each node took of a stage, as soon as heartbeats have them all."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        nodes = [[unit.rows for unit in node.units if unit.stage == stage] for node in job.status().nodes]
+        if sum(map(sum, nodes)) == job.status().rows:
+            return nodes
+        time.sleep(0.02)
+    raise AssertionError("timed out after 20 s waiting for the rows of all nodes")
+
+
+def test_results_of_every_batch_are_those_of_whole_keys_through_scaling_and_losses(source: TableSource) -> None:
+    with run(source, partial(CountByKey())) as job:
+        send(job, source)
+        assert job.scale(2).wait(30)
+        send(job, source)
+        job._driver.replace_node(job.assignment().nodes[0], "a test wants it")
+        send(job, source)
+        assert job.scale(4).wait(30)
+        send(job, source)
+        assert results_of(job) == expected_of(4)
+        assert (job.state("hot"), job.state("hot", fresh=True), job.state("never")) == (360, 360, 0)
+
+
+def test_a_hot_key_is_spread_over_the_nodes(job: Job, source: TableSource) -> None:
+    send(job, source)
+    nodes = rows_of_nodes(job, 0)
+    assert max(nodes) - min(nodes) <= 1
+
+
+def test_a_fresh_answer_adds_what_the_partial_stage_holds(job: Job, source: TableSource) -> None:
+    for batches in (1, 2):
+        send(job, source)
+        assert (job.state("hot"), job.state("hot", fresh=True)) == (0, 90 * batches)
+    assert job.scale(2).wait(30)
+    assert (job.state("hot"), job.state("hot", "counts", fresh=True)) == (0, 180)
+    job._driver.replace_node(job.assignment().nodes[0], "a test wants it")
+    job._driver.wait_until_serving(job.assignment().nodes, 30)
+    assert (job.state("hot", fresh=True), job.state("cold-3", fresh=True)) == (180, 2)
+    assert job.state("never", fresh=True) == 0
+
+
+def test_a_fresh_answer_is_refused_while_units_are_at_other_batches(
+    job: Job, source: TableSource, monkeypatch: Any
+) -> None:
+    send(job, source)
+    monkeypatch.setattr("elastic.job.queries._PAUSE_SECONDS", 0.0)
+    queries = job._queries
+    found = queries._find_partials(("hot",), 0)
+    for batch, flushed in ((found[0].batch - 1, -1), (found[0].batch, found[0].batch + 1)):
+        odd = found[0]._replace(batch=Batch(batch), value=type(found[0].value)(flushed, found[0].value.partials))
+        monkeypatch.setattr(queries, "_find_partials", lambda *_, odd=odd: [odd, *found[1:]])
+        with pytest.raises(StateUnavailable):
+            job.state("hot", fresh=True)
+
+
+def test_an_idle_stream_emits_partials_when_the_interval_ends(source: TableSource) -> None:
+    with run(source, partial(CountByKey(), "300 ms")) as job:
+        send(job, source)
+        deadline = time.monotonic() + 20
+        while job.state("hot") != 90 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert job.state("hot") == 90
+
+
+def test_what_is_held_and_what_is_counted_outlive_a_restart(source: TableSource, tmp_path: Path) -> None:
+    stages = partial(Stage(CountByKey(), name="counts"), "1 hour")
+    with run(source, stages, store=tmp_path.as_uri()) as job:
+        send(job, source)
+    with run(source, stages, store=tmp_path.as_uri()) as again:
+        send(again, source)
+        assert (again.state("hot"), again.state("hot", fresh=True)) == (0, 180)
+    # Another interval, and other keys that are split, are no other job.
+    shorter = partial(Stage(CountByKey(), name="counts"), "1 batch", split="head")
+    with run(source, shorter, store=tmp_path.as_uri()) as last:
+        for _ in range(3):  # every task that holds something has rows, or nothing of it
+            send(last, source)
+        assert last.state("hot", fresh=True) == 450
+        assert last.routing().groupings[0].splits == "head"  # type: ignore[attr-defined]
+    with pytest.raises(IncompatibleRestart):
+        run(source, Stage(CountByKey(), name="counts"), store=tmp_path.as_uri())
+
+
+def test_nodes_choose_units_of_a_partial_stage_behind_another_one(source: TableSource) -> None:
+    stages = [stateless(lambda rows: rows, SCHEMA), *partial(Stage(CountByKey(), name="counts"), split="head")]
+    with run(source, stages) as job:
+        for _ in range(3):
+            send(job, source)
+        assert job.scale(2).wait(30)
+        send(job, source)
+        assert results_of(job) == expected_of(4)
+        assert job.state("hot", "counts") == 360
+
+
+def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source: TableSource, tmp_path: Path) -> None:
+    stages = partial(Stage(CountByKey(), name="counts"), split="none")
+    with run(source, stages, store=tmp_path.as_uri()) as job:
+        send(job, source)
+        assert max(rows_of_nodes(job, 0)) >= 90
+        job.split("head")
+        assert job.routing().groupings[0] == PartialGrouping("head", "none")
+        for _ in range(4):
+            send(job, source)
+        assert max(rows_of_nodes(job, 0)) < 90 + 4 * 60
+        assert results_of(job) == expected_of(5)
+    with run(source, stages, store=tmp_path.as_uri()) as again:
+        assert again.routing().groupings[0] == PartialGrouping("head", "none")
+        again.split("all", "counts")
+        again.split("none", "partial-counts")
+        assert again.routing().groupings[0] == PartialGrouping("none", "none")
+        with pytest.raises(InvalidRequest, match="Use one of all, head, none"):
+            again.split("tail")
+        with pytest.raises(UnknownStage):
+            again.split("head", "letters")
+    with run(source, partial(Stage(CountByKey(), name="counts"), split="all"), store=tmp_path.as_uri()) as last:
+        assert last.routing().groupings[0] == PartialGrouping("all", "all")
+    with run(source, CountByKey(), name="plain") as plain, pytest.raises(KeysCannotBeSplit, match=r"partial\(\.\.\.\)"):
+        plain.split()
+
+
+def test_nodes_learn_of_other_keys_to_split_with_the_next_step(source: TableSource) -> None:
+    stages = [stateless(lambda rows: rows, SCHEMA), *partial(Stage(CountByKey(), name="counts"), split="none")]
+    with run(source, stages, tasks=6) as job:
+        send(job, source)
+        assert [sum(rows >= 90 for rows in node) for node in sorted(rows_of_units(job, 1))].count(1) == 1
+        job.split("head")
+        for _ in range(4):
+            send(job, source)
+        assert results_of(job) == expected_of(5)
+        assert all(max(node) >= 90 for node in rows_of_units(job, 1))
+
+
+def test_a_question_to_the_wrong_stage_is_refused(job: Job, source: TableSource) -> None:
+    with pytest.raises(InvalidRequest, match="Ask stage 'counts'"):
+        job.state("hot", "partial-counts")
+    with run(source, CountByKey(), name="plain") as plain, pytest.raises(InvalidRequest, match="Ask without fresh"):
+        plain.state("hot", fresh=True)
+
+
+def test_an_operator_that_cannot_merge_starts_nothing(source: TableSource) -> None:
+    class Plain(Operator):
+        pass
+
+    with pytest.raises(UnmergeableOperator):
+        run(source, partial(Plain()))
