@@ -1,0 +1,135 @@
+"""Two choices for a whole batch at once, with NumPy: how many rows of each pair of workers go to which of the two.
+
+Rows with the same two workers are interchangeable, so it suffices to count them and to level the loads of the two
+workers, pair by pair, until nothing moves. Unlike the loop over rows this finds the best division of a batch, and costs
+30 to 80 ns per row without a compiler. Within a batch, rows of a pair go to one worker first and then to the other.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from elastic.routing.splitting.space_saving import SpaceSaving
+from elastic.routing.splitting.targets import Hashes, Numbers, Targets
+
+CHUNK = 1 << 17  # rows at a time; more would leave the processor's cache, and fewer level too often
+MOST_SWEEPS = 8
+_FILTER_BITS = 16
+
+
+def split_pairs(hashes: Hashes, targets: Targets, loads: Numbers, chunk: int = CHUNK) -> Numbers:
+    """Return the target of each row, one of its two choices, and add the rows to the loads of workers."""
+    chosen = np.empty(len(hashes), np.int64)
+    for start in range(0, len(hashes), chunk):
+        chosen[start : start + chunk] = _split_chunk(hashes[start : start + chunk], targets, loads)
+    return chosen
+
+
+def split_with_heads(
+    hashes: Hashes, targets: Targets, loads: Numbers, sketch: SpaceSaving, head_share: float, chunk: int = CHUNK
+) -> Numbers:
+    """Do the same, except that rows of keys with at least `head_share` of all rows go wherever load is least."""
+    chosen = np.empty(len(hashes), np.int64)
+    for start in range(0, len(hashes), chunk):
+        some = hashes[start : start + chunk]
+        sketch.add_batch(some)
+        is_head = is_among_few(some, sketch.heaviest(head_share * sketch.rows).hashes)
+        part = chosen[start : start + chunk]
+        part[~is_head] = _split_chunk(some[~is_head], targets, loads)
+        amounts = fill_up(loads, np.count_nonzero(is_head))
+        loads += amounts
+        part[is_head] = targets.of_worker(some[is_head], np.repeat(np.arange(len(loads)), amounts))
+    return chosen
+
+
+def _split_chunk(hashes: Hashes, targets: Targets, loads: Numbers) -> Numbers:
+    first, second = targets.pairs(hashes)
+    owner, other = targets.arrays.workers[first], targets.arrays.workers[second]
+    if targets.workers == 1:
+        loads += len(hashes)
+        return targets.arrays.targets[first]
+    pairs = np.minimum(owner, other) * targets.workers + np.maximum(owner, other)
+    found = np.bincount(pairs, minlength=targets.workers**2).reshape(targets.workers, targets.workers)
+    to_low = level_pairs(found, loads)
+    used = np.flatnonzero(found)
+    amounts = np.stack([to_low.flat[used], found.flat[used] - to_low.flat[used]], axis=1)
+    workers = np.stack(np.divmod(used, targets.workers), axis=1)
+    chosen = np.empty_like(owner)
+    order = np.argsort(pairs.astype(np.min_scalar_type(targets.workers**2 - 1)), kind="stable")
+    chosen[order] = np.repeat(workers.ravel(), amounts.ravel())
+    return targets.arrays.targets[np.where(chosen == owner, first, second)]
+
+
+def level_pairs(found: Numbers, loads: Numbers) -> Numbers:
+    """Return how many of the `found[a, b]` rows of workers a < b go to a, and add all rows to the loads.
+
+    Coordinate descent on the sum of squared loads: each pair in turn levels its two loads as far as its rows allow.
+    Rounds are those of a tournament, so that the pairs of a round have no worker in common and are levelled at once.
+    """
+    lows, highs = _tournament(len(loads))
+    padded = np.zeros(len(loads) + len(loads) % 2, np.int64)
+    padded[: len(loads)] = loads
+    rows = np.zeros(lows.shape, np.int64)
+    is_real = highs < len(loads)
+    rows[is_real] = found[lows[is_real], highs[is_real]]
+    to_low = rows // 2
+    np.add.at(padded, lows, to_low)
+    np.add.at(padded, highs, rows - to_low)
+    for _ in range(MOST_SWEEPS):
+        moved = False
+        for low, high, count, flow in zip(lows, highs, rows, to_low, strict=True):
+            excess = padded[high] - padded[low]
+            shift = np.clip((excess + (excess < 0)) >> 1, -flow, count - flow)  # half of it, rounded towards zero
+            if shift.any():
+                moved = True
+                flow += shift
+                padded[low] += shift
+                padded[high] -= shift
+        if not moved:
+            break
+    loads[:] = padded[: len(loads)]
+    divided = np.zeros_like(found)
+    divided[lows[is_real], highs[is_real]] = to_low[is_real]
+    return divided
+
+
+@lru_cache(maxsize=16)
+def _tournament(workers: int) -> tuple[Numbers, Numbers]:
+    """Return rounds of pairs (low, high) in which every pair occurs once, by the circle method.
+
+    An odd number of workers is made even by one more, with the next number, that has no rows.
+    """
+    even = workers + workers % 2
+    circle = np.arange(even - 1)
+    rounds = (circle[:, None] + circle[: even // 2]) % (even - 1)
+    opposite = (circle[:, None] - circle[: even // 2]) % (even - 1)
+    opposite[:, 0] = even - 1
+    return np.minimum(rounds, opposite), np.maximum(rounds, opposite)
+
+
+def fill_up(loads: Numbers, rows: int) -> Numbers:
+    """Return how many of the rows each worker gets if each goes to the least loaded one, the first of equals."""
+    order = np.argsort(loads, kind="stable")
+    ascending = loads[order]
+    # Raising the i + 1 lowest loads to that of the next one takes needed[i] rows.
+    needed = np.arange(1, len(loads)) * np.diff(ascending)
+    workers = 1 + int(np.searchsorted(np.cumsum(needed), rows))
+    raised = order[:workers]
+    level, left = divmod(rows + int(loads[raised].sum()), workers)
+    amounts = np.zeros_like(loads)
+    amounts[raised] = level - loads[raised]
+    amounts[np.sort(raised)[:left]] += 1
+    return amounts
+
+
+def is_among_few(hashes: Hashes, few: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Return for each hash whether it is one of a few; most others are told by their upper bits alone."""
+    words = hashes.view(np.uint64)
+    shift = np.uint64(64 - _FILTER_BITS)
+    passes = np.zeros(1 << _FILTER_BITS, np.bool_)
+    passes[few >> shift] = True
+    is_found = passes[words >> shift]
+    rows = np.flatnonzero(is_found)
+    is_found[rows] = np.isin(words[rows], few)
+    return is_found
