@@ -1,7 +1,7 @@
 """More than two choices for the heaviest keys: W-Choices and D-Choices (Nasir et al., ICDE 2016).
 
-Two workers cannot carry a key with more than 2 / W of all rows. Keys with at least 1 / (5 W), the *head*, are few; their
-rows go to the least loaded of all workers, or of d. All other keys have two choices.
+Two workers cannot carry a key with more than 2 / W of all rows. Keys with at least 1 / (5 W), the *head*, are few;
+their rows go to the least loaded of all workers, or of d. All other keys have two choices.
 """
 
 import math
@@ -17,6 +17,7 @@ from elastic.routing.splitting.two_choices import check_loads
 
 _HEADS_PER_WORKER = 5  # Theorem 4.1 of paper 001: two choices suffice while no key has more than 1 / (5 W)
 _COUNTERS_PER_HEAD = 4  # so that the error of a count is at most a quarter of the threshold
+_FEWEST_COUNTERS = 1_000  # fewer would be taken over so often that counting is slower
 TOLERANCE = 1e-4  # imbalance that D-Choices accepts, as in its paper
 
 
@@ -27,7 +28,7 @@ def head_share(workers: int) -> float:
 
 def create_sketch(workers: int) -> SpaceSaving:
     """Return a sketch with enough counters to tell the head for so many workers."""
-    return SpaceSaving(_COUNTERS_PER_HEAD * _HEADS_PER_WORKER * workers)
+    return SpaceSaving(max(_COUNTERS_PER_HEAD * _HEADS_PER_WORKER * workers, _FEWEST_COUNTERS))
 
 
 def choose_targets_with_heads(
@@ -36,23 +37,24 @@ def choose_targets_with_heads(
     """Return the target of each row by W-Choices: rows of the head go to the least loaded worker, others to one of two.
 
     `loads` and `sketch` are changed in place, and the caller keeps them from call to call; `sketch.halve()` forgets as
-    `loads >>= 1` does. `share` is that of a head key, by default `head_share(W)`. A head key uses one target per worker.
+    `loads >>= 1` does. `share` is that from which on a key is in the head, by default `head_share(W)`. A head key uses
+    one target per worker.
 
     Without numba heads are told, and all rows divided, chunk by chunk with NumPy.
     """
     check_loads(loads, targets)
     share = head_share(targets.workers) if share is None else share
-    if load_compiled("splitting.compiled_heads", "route_rows") is None:
-        return split_with_heads(hashes, targets, loads, sketch, share)
-    return route_with_heads(hashes, targets, loads, sketch, share, 0)
+    routed = route_with_heads(hashes, targets, loads, sketch, share, 0)
+    return split_with_heads(hashes, targets, loads, sketch, share) if routed is None else routed
 
 
 def route_with_heads(
     hashes: Hashes, targets: Targets, loads: Numbers, sketch: SpaceSaving, share: float, choices: int
-) -> Numbers:
-    """Route with the compiled loop, which must exist: the head has so many choices, or all workers for 0."""
+) -> Numbers | None:
+    """Route with the compiled loop: the head has so many choices, or all workers for 0. None without numba."""
     compiled = load_compiled("splitting.compiled_heads", "route_rows")
-    assert compiled is not None
+    if compiled is None:
+        return None
     chosen = np.empty(len(hashes), np.int64)
     compiled(
         as_read_only(hashes.view(np.uint64)),

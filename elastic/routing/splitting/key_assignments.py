@@ -1,6 +1,7 @@
 """Keys that stay where they were first sent: power of two choices without splitting, and greedy assignment."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +27,8 @@ class KeyFrequencies(NamedTuple):
 class KeyAssignments:
     """The target of every key seen so far, as a hash table that compiled loops fill; without numba a dict.
 
-    A new key gets the less loaded of its two choices or, if `is_greedy`, the least loaded of all workers. Costs one entry
-    per key, which is why paper 001 splits keys instead.
+    A new key gets the less loaded of its two choices or, if `is_greedy`, the least loaded of all workers. Costs one
+    entry per key, which is why paper 001 splits keys instead.
     """
 
     def __init__(self, targets: Targets, *, is_greedy: bool) -> None:
@@ -43,16 +44,17 @@ class KeyAssignments:
 
     def route(self, hashes: Hashes, loads: Numbers) -> Numbers:
         """Return the target of each row, and add the rows to the loads of workers."""
-        assign_rows = load_compiled("splitting.compiled_choices", "assign_rows")
+        assign_rows = load_compiled("splitting.compiled_assignments", "assign_rows")
+        enter = load_compiled("splitting.compiled_assignments", "enter_keys")
         words = hashes.view(np.uint64)
-        if assign_rows is None:
+        if assign_rows is None or enter is None:
             routed = reference.route_unsplit(words, self._targets, loads, self._positions, is_greedy=self._is_greedy)
             return np.array(routed, np.int64)
         chosen = np.empty(len(hashes), np.int64)
         row = 0
         while row < len(hashes):
             room = len(self._slots) // 2 - self._keys
-            row, used = assign_rows(  # type: ignore[misc]
+            found: Any = assign_rows(
                 as_read_only(words),
                 row,
                 room,
@@ -64,30 +66,29 @@ class KeyAssignments:
                 self._slot_positions,
                 chosen,
             )
+            row, used = int(found[0]), int(found[1])
             self._keys += used
             if row < len(hashes):
-                self._grow()
+                self._grow(enter)
         return chosen
 
     def assign_all(self, frequencies: KeyFrequencies) -> None:
         """Assign keys that are not known yet, the heaviest first, each to the worker with the fewest rows so far."""
         order = np.argsort(-frequencies.rows, kind="stable")
         hashes, rows = frequencies.hashes[order], frequencies.rows[order]
-        assign = load_compiled("splitting.compiled_choices", "assign_in_order") or reference.assign_in_order
+        assign = load_compiled("splitting.compiled_assignments", "assign_in_order") or reference.assign_in_order
         workers = np.array(assign(rows, self._targets.workers), np.int64)
         positions = np.argsort(self._targets.arrays.targets)[self._targets.of_worker(hashes, workers)]
-        enter = load_compiled("splitting.compiled_choices", "enter_keys")
+        enter = load_compiled("splitting.compiled_assignments", "enter_keys")
         if enter is None:
             self._positions.update(zip(hashes.tolist(), positions.tolist(), strict=True))
             return
         while 2 * len(hashes) > len(self._slots):
-            self._grow()
+            self._grow(enter)
         enter(hashes, positions, np.uint64(self._targets.seed), self._slots, self._slot_positions)
         self._keys += len(hashes)
 
-    def _grow(self) -> None:
-        enter = load_compiled("splitting.compiled_choices", "enter_keys")
-        assert enter is not None
+    def _grow(self, enter: Callable[..., None]) -> None:
         used = self._slot_positions >= 0
         hashes, positions = self._slots[used], self._slot_positions[used]
         self._slots = np.zeros(2 * len(self._slots), np.uint64)

@@ -14,7 +14,6 @@ from elastic.routing.splitting.space_saving import SpaceSaving
 from elastic.routing.splitting.targets import Hashes, Numbers, Targets
 
 CHUNK = 1 << 17  # rows at a time; more would leave the processor's cache, and fewer level too often
-MOST_SWEEPS = 8
 _FILTER_BITS = 16
 
 
@@ -37,7 +36,7 @@ def split_with_heads(
         is_head = is_among_few(some, sketch.heaviest(head_share * sketch.rows).hashes)
         part = chosen[start : start + chunk]
         part[~is_head] = _split_chunk(some[~is_head], targets, loads)
-        amounts = fill_up(loads, np.count_nonzero(is_head))
+        amounts = fill_up(loads, int(np.count_nonzero(is_head)))
         loads += amounts
         part[is_head] = targets.of_worker(some[is_head], np.repeat(np.arange(len(loads)), amounts))
     return chosen
@@ -46,15 +45,12 @@ def split_with_heads(
 def _split_chunk(hashes: Hashes, targets: Targets, loads: Numbers) -> Numbers:
     first, second = targets.pairs(hashes)
     owner, other = targets.arrays.workers[first], targets.arrays.workers[second]
-    if targets.workers == 1:
-        loads += len(hashes)
-        return targets.arrays.targets[first]
     pairs = np.minimum(owner, other) * targets.workers + np.maximum(owner, other)
-    found = np.bincount(pairs, minlength=targets.workers**2).reshape(targets.workers, targets.workers)
-    to_low = level_pairs(found, loads)
+    found = np.bincount(pairs, minlength=targets.workers**2)
+    to_low = level_pairs(found.reshape(targets.workers, targets.workers), loads).ravel()
     used = np.flatnonzero(found)
-    amounts = np.stack([to_low.flat[used], found.flat[used] - to_low.flat[used]], axis=1)
     workers = np.stack(np.divmod(used, targets.workers), axis=1)
+    amounts = np.stack([to_low[used], (found - to_low)[used]], axis=1)
     chosen = np.empty_like(owner)
     order = np.argsort(pairs.astype(np.min_scalar_type(targets.workers**2 - 1)), kind="stable")
     chosen[order] = np.repeat(workers.ravel(), amounts.ravel())
@@ -62,50 +58,46 @@ def _split_chunk(hashes: Hashes, targets: Targets, loads: Numbers) -> Numbers:
 
 
 def level_pairs(found: Numbers, loads: Numbers) -> Numbers:
-    """Return how many of the `found[a, b]` rows of workers a < b go to a, and add all rows to the loads.
+    """Return how many of the `found[a, b]` rows of workers a <= b go to a, and add all rows to the loads.
 
     Coordinate descent on the sum of squared loads: each pair in turn levels its two loads as far as its rows allow.
-    Rounds are those of a tournament, so that the pairs of a round have no worker in common and are levelled at once.
+    Rounds are those of a tournament, so that the pairs of a round have no worker in common and are levelled at once. It
+    ends when a sweep over all pairs lowers the largest load by no more than one row.
     """
-    lows, highs = _tournament(len(loads))
-    padded = np.zeros(len(loads) + len(loads) % 2, np.int64)
-    padded[: len(loads)] = loads
-    rows = np.zeros(lows.shape, np.int64)
-    is_real = highs < len(loads)
-    rows[is_real] = found[lows[is_real], highs[is_real]]
+    lows, highs = list_rounds(len(loads))
+    rows = found[lows, highs]
     to_low = rows // 2
-    np.add.at(padded, lows, to_low)
-    np.add.at(padded, highs, rows - to_low)
-    for _ in range(MOST_SWEEPS):
-        moved = False
+    loads += found.diagonal()
+    np.add.at(loads, lows, to_low)
+    np.add.at(loads, highs, rows - to_low)
+    previous = loads.max() + 2
+    while loads.max() < previous - 1:
+        previous = loads.max()
         for low, high, count, flow in zip(lows, highs, rows, to_low, strict=True):
-            excess = padded[high] - padded[low]
-            shift = np.clip((excess + (excess < 0)) >> 1, -flow, count - flow)  # half of it, rounded towards zero
-            if shift.any():
-                moved = True
-                flow += shift
-                padded[low] += shift
-                padded[high] -= shift
-        if not moved:
-            break
-    loads[:] = padded[: len(loads)]
+            load_low, load_high = loads[low], loads[high]
+            shift = load_high - load_low >> 1
+            np.minimum(shift, count - flow, out=shift)
+            np.maximum(shift, -flow, out=shift)
+            flow += shift
+            loads[low] = load_low + shift
+            loads[high] = load_high - shift
     divided = np.zeros_like(found)
-    divided[lows[is_real], highs[is_real]] = to_low[is_real]
+    divided[lows, highs] = to_low
     return divided
 
 
 @lru_cache(maxsize=16)
-def _tournament(workers: int) -> tuple[Numbers, Numbers]:
-    """Return rounds of pairs (low, high) in which every pair occurs once, by the circle method.
+def list_rounds(workers: int) -> tuple[Numbers, Numbers]:
+    """Return the rounds of a tournament as arrays of the lower and of the higher workers: every pair meets once.
 
-    An odd number of workers is made even by one more, with the next number, that has no rows.
+    By the circle method. An odd number of workers has a round more, in each of which one worker rests.
     """
-    even = workers + workers % 2
-    circle = np.arange(even - 1)
-    rounds = (circle[:, None] + circle[: even // 2]) % (even - 1)
-    opposite = (circle[:, None] - circle[: even // 2]) % (even - 1)
-    opposite[:, 0] = even - 1
-    return np.minimum(rounds, opposite), np.maximum(rounds, opposite)
+    circle = workers - 1 + workers % 2
+    rounds, places = np.ogrid[:circle, : circle // 2]
+    one, other = (rounds + places + 1) % circle, (rounds - places - 1) % circle
+    if workers % 2 == 0:
+        one, other = np.hstack([rounds, one]), np.hstack([np.full_like(rounds, circle), other])
+    return np.minimum(one, other), np.maximum(one, other)
 
 
 def fill_up(loads: Numbers, rows: int) -> Numbers:
@@ -129,7 +121,7 @@ def is_among_few(hashes: Hashes, few: npt.NDArray[np.uint64]) -> npt.NDArray[np.
     shift = np.uint64(64 - _FILTER_BITS)
     passes = np.zeros(1 << _FILTER_BITS, np.bool_)
     passes[few >> shift] = True
-    is_found = passes[words >> shift]
+    is_found: npt.NDArray[np.bool_] = passes[words >> shift]
     rows = np.flatnonzero(is_found)
     is_found[rows] = np.isin(words[rows], few)
     return is_found

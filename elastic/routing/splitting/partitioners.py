@@ -5,7 +5,6 @@ from typing import Protocol
 
 import numpy as np
 
-from elastic.routing.compiled_loops import load_compiled
 from elastic.routing.splitting import reference
 from elastic.routing.splitting.head_choices import (
     choose_targets_with_heads,
@@ -122,11 +121,11 @@ class DChoicesPartitioner(_Base):
 
     def _route(self, hashes: Hashes) -> Numbers:
         choices = self.choices if self.choices < len(self.loads) else 0
-        if load_compiled("splitting.compiled_heads", "route_rows") is not None:
-            return route_with_heads(hashes, self.targets, self.loads, self._sketch, self._share, choices)
-        words = hashes.view(np.uint64)
-        routed = reference.route_with_heads(words, self.targets, self.loads, self._slow_sketch, self._share, choices)
-        return np.array(routed, np.int64)
+        routed = route_with_heads(hashes, self.targets, self.loads, self._sketch, self._share, choices)
+        if routed is not None:
+            return routed
+        words, sketch = hashes.view(np.uint64), self._slow_sketch
+        return np.array(reference.route_with_heads(words, self.targets, self.loads, sketch, self._share, choices))
 
     def _count_choices(self) -> int:
         if self._slow_sketch.rows:

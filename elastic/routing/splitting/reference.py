@@ -1,13 +1,16 @@
 """The algorithms row by row, in plain Python: what the compiled loops must equal. About 1 us per row."""
 
-from collections.abc import Iterable, MutableMapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
+
+import numpy as np
+import numpy.typing as npt
 
 from elastic.routing.splitting.targets import Targets
 from elastic.routing.xxh64 import PRIME_1, PRIME_2, PRIME_3
 
 _WORD, _LOW = (1 << 64) - 1, (1 << 32) - 1
 
-Loads = MutableSequence[int]
+Loads = MutableSequence[int] | npt.NDArray[np.int64]
 
 
 def mix(key_hash: int, seed: int) -> int:
@@ -37,16 +40,16 @@ def find_position(key_hash: int, worker: int, targets: Targets) -> int:
 
 def choose_least_loaded(positions: Iterable[int], targets: Targets, loads: Loads) -> int:
     """Return the position whose worker has the least load, the first one of equals."""
-    return min(positions, key=lambda position: loads[targets.arrays.workers[position]])
+    return min(positions, key=lambda position: int(loads[int(targets.arrays.workers[position])]))
 
 
 def find_least_loaded_worker(loads: Loads) -> int:
     """Return the worker with the least load, the first one of equals."""
-    return min(range(len(loads)), key=loads.__getitem__)
+    return min(range(len(loads)), key=lambda worker: int(loads[worker]))
 
 
 def _send(position: int, targets: Targets, loads: Loads) -> int:
-    loads[targets.arrays.workers[position]] += 1
+    loads[int(targets.arrays.workers[position])] += 1
     return int(targets.arrays.targets[position])
 
 
@@ -117,29 +120,40 @@ def route_with_heads(
     chosen = []
     for key_hash in map(int, hashes):
         is_head = sketch.count_row(key_hash) >= share * sketch.rows
-        positions = find_pair(key_hash, targets)
+        positions: tuple[int, ...] = find_pair(key_hash, targets)
         if is_head and choices:
             more = (mix(key_hash, targets.seed + number) for number in range(2, choices))
             positions = (*positions, *((mixed >> 32) * len(targets) >> 32 for mixed in more))
         elif is_head:
-            positions = (find_position(key_hash, find_least_loaded_worker(loads), targets),) * 2
+            positions = (find_position(key_hash, find_least_loaded_worker(loads), targets),)
         chosen.append(_send(choose_least_loaded(positions, targets, loads), targets, loads))
     return chosen
 
 
-def level_pairs(
-    found: MutableMapping[tuple[int, int], int], loads: Loads, rounds: Sequence[Sequence[tuple[int, int]]], sweeps: int
-) -> dict[tuple[int, int], int]:
-    """Return how many of the rows of each pair of workers go to the lower one, levelling pair by pair."""
+def level_pairs(found: Mapping[tuple[int, int], int], loads: MutableSequence[int]) -> dict[tuple[int, int], int]:
+    """Return how many of the rows of each pair of workers go to the lower one, levelling loads pair by pair."""
     to_low = {pair: rows // 2 for pair, rows in found.items()}
     for (low, high), rows in found.items():
         loads[low] += to_low[low, high]
         loads[high] += rows - to_low[low, high]
-    for _ in range(sweeps):
-        for low, high in (pair for pairs in rounds for pair in pairs if pair in found):
-            shift = int((loads[high] - loads[low]) / 2)
-            shift = max(-to_low[low, high], min(shift, found[low, high] - to_low[low, high]))
-            to_low[low, high] += shift
+    previous = max(loads) + 2
+    while max(loads) < previous - 1:
+        previous = max(loads)
+        for low, high in list_pairs(len(loads)):
+            rows, flow = found.get((low, high), 0), to_low.get((low, high), 0)
+            shift = max(-flow, min((loads[high] - loads[low]) // 2, rows - flow))
+            to_low[low, high] = flow + shift
             loads[low] += shift
             loads[high] -= shift
     return to_low
+
+
+def list_pairs(workers: int) -> Iterator[tuple[int, int]]:
+    """Yield all pairs of workers in the order of a tournament by the circle method."""
+    seats = workers - 1 + workers % 2
+    for number in range(seats):
+        if workers % 2 == 0:
+            yield number, workers - 1
+        for distance in range(1, seats // 2 + 1):
+            one, other = (number + distance) % seats, (number - distance) % seats
+            yield min(one, other), max(one, other)

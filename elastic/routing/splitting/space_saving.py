@@ -62,7 +62,7 @@ class SpaceSaving:
         if count_rows is None:
             self.add_batch(hashes)
         else:
-            count_rows(as_read_only(hashes.view(np.uint64)), self.open_arrays())
+            count_rows(as_read_only(hashes.view(np.uint64)), self.open_arrays(), np.empty(len(hashes), np.int64))
 
     def add_batch(self, hashes: Hashes) -> None:
         """Count rows as one batch, with NumPy.
@@ -110,14 +110,13 @@ class SpaceSaving:
 
     def open_arrays(self) -> "SketchArrays":
         """Return the arrays that compiled loops change; they are the state of the sketch until it is read."""
-        from elastic.routing.splitting.compiled_heads import SketchArrays, fill_index
+        from elastic.routing.splitting.compiled_heads import SketchArrays, fill_slots
 
         if self._arrays is None:
-            slots = 1 << (_SLOTS_PER_COUNTER * self.capacity - 1).bit_length()
             state = np.array([self._used, self._rows, -1, 0], np.int64)
-            index = np.zeros(slots, np.int32)
-            self._arrays = SketchArrays(self._hashes, self._counts, self._errors, index, state)
-            fill_index(self._arrays)
+            slots = np.zeros(1 << (_SLOTS_PER_COUNTER * self.capacity - 1).bit_length(), np.int32)
+            self._arrays = SketchArrays(self._hashes, self._counts, self._errors, slots, state)
+            fill_slots(self._arrays)
         return self._arrays
 
     def _close_arrays(self) -> None:

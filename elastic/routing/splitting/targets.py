@@ -14,6 +14,7 @@ Numbers = npt.NDArray[np.int64]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+_CHUNK = 1 << 14  # rows at a time, so that what NumPy keeps between two operations stays in the processor's cache
 MOST_TARGETS = 1 << 31  # a choice is made from 32 bits of a hash
 
 
@@ -71,6 +72,11 @@ class Targets:
         """The number of workers, W."""
         return len(self.arrays.starts) - 1
 
+    @property
+    def are_workers(self) -> bool:
+        """Whether every worker has one target, at its own position."""
+        return len(self) == self.workers
+
     def __len__(self) -> int:
         return len(self.owners)
 
@@ -84,15 +90,23 @@ class Targets:
         The first one is any target, the second one any target of another worker, all with the same probability. With a
         single worker the second choice is one of its targets.
         """
-        mixed = mix(hashes, self.seed)
-        starts, m = self.arrays.starts, len(self)
-        first = self._first_positions(mixed)
-        owner = self.arrays.workers[first]
-        ends = starts[owner + 1]
-        others = m - (ends - starts[owner])
-        second = ends + ((mixed & _LOW) * others.astype(np.uint64) >> _HALF).view(np.int64)
-        second[second >= m] -= m
+        first, second = np.empty((2, len(hashes)), np.int64)
+        for start in range(0, len(hashes), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            self._fill_pairs(mix(hashes[some], self.seed), first[some], second[some])
         return first, second
+
+    def _fill_pairs(self, mixed: npt.NDArray[np.uint64], first: Numbers, second: Numbers) -> None:
+        starts, m = self.arrays.starts, len(self)
+        first[:] = self._first_positions(mixed)
+        owner = first if self.are_workers else self.arrays.workers[first]
+        ends = owner + 1 if self.are_workers else starts[owner + 1]
+        others = m - 1 if self.are_workers else m - (ends - starts[owner])
+        mixed &= _LOW
+        mixed *= np.asarray(others).astype(np.uint64)
+        mixed >>= _HALF
+        np.add(ends, mixed.view(np.int64), out=second)
+        np.subtract(second, m, out=second, where=second >= m)
 
     def of_worker(self, hashes: Hashes, workers: Numbers) -> Numbers:
         """Return the target that each row uses on a given worker: one per key and worker."""
