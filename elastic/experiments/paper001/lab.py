@@ -1,7 +1,7 @@
 """What experiments share: streams, and techniques simulated on them."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Lab:
     seed: int = 0
     progress: ExperimentProgress = field(default_factory=SilentProgress)
     data: Path | None = None
-    _cache: dict[Hashable, tuple[Run, ...]] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[Hashable, Run] = field(default_factory=dict, init=False, repr=False)
     _streams: dict[str, streams.Stream] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,21 +57,21 @@ class Lab:
             DRIFT, scale.drift_keys, DRIFT_SHARE, scale.drift_messages, scale.drift_periods, self.seed
         )
 
-    def run(self, name: str, technique: Technique, workers: int, runs: int = 1) -> Sequence[Run]:
-        """Simulate a technique on a stream, with several sets of hash functions."""
-        key = name, technique, workers, runs
-        if key not in self._cache:
-            stream = self.stream(name)
-            self.progress.status(f"{name}: {technique.label}, {workers} workers")
-            seeds = [1_000 * self.seed + number for number in range(runs)]
-            self._cache[key] = tuple(
-                simulate(stream, technique, workers, seed=seed, samples=self.scale.samples) for seed in seeds
-            )
-        return self._cache[key]
+    def run(self, name: str, technique: Technique, workers: int, number: int = 0, *, keep_choices: bool = False) -> Run:
+        """Simulate a technique on a stream, with the hash functions of that number."""
+        key = name, technique, workers, number
+        if key in self._cache and not keep_choices:
+            return self._cache[key]
+        stream = self.stream(name)
+        self.progress.status(f"{name}: {technique.label}, {workers} workers")
+        seed, samples = 1_000 * self.seed + number, self.scale.samples
+        found = simulate(stream, technique, workers, seed=seed, samples=samples, keep_choices=keep_choices)
+        self._cache[key] = replace(found, chosen=None)
+        return found
 
     def mean_share(self, name: str, technique: Technique, workers: int) -> tuple[float, float]:
         """Return the mean over hash functions of the imbalance, averaged over time and at the end."""
-        runs = self.run(name, technique, workers, self.scale.runs)
+        runs = [self.run(name, technique, workers, number) for number in range(self.scale.runs)]
         return float(np.mean([run.mean_share for run in runs])), float(np.mean([run.final_share for run in runs]))
 
     @cached_property

@@ -36,9 +36,9 @@ def measure(lab: Lab) -> list[TimeRow]:
     for name in (*reversed(ZIPF), DRIFT):
         for workers in lab.scale.time_worker_counts:
             lab.progress.step(f"{name}, {workers} workers")
-            [shared] = lab.run(name, Technique("pkg"), workers)
+            shared = lab.run(name, Technique("pkg"), workers, keep_choices=True)
             for technique in techniques:
-                [run] = lab.run(name, technique, workers)
+                run = lab.run(name, technique, workers, keep_choices=True)
                 overlap = jaccard(run, shared)
                 rows += [
                     TimeRow(name, workers, technique.label, int(time), float(value) / run.messages, overlap)

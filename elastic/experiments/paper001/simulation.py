@@ -52,15 +52,13 @@ class Run:
     """What a simulation measured.
 
     `imbalances[i]` is the largest load less the mean, in rows, after `times[i]` messages.
-    `copies` is the number of pairs of a key and a worker that has it: counters, in a word count.
     """
 
     messages: int
     times: npt.NDArray[np.int64]
     imbalances: npt.NDArray[np.float64]
     loads: Loads
-    copies: int
-    chosen: npt.NDArray[np.int16]  # the worker of each message; empty where rows are combined
+    chosen: npt.NDArray[np.int16] | None = None  # the worker of each message, if it was to be kept
 
     @property
     def mean_share(self) -> float:
@@ -91,30 +89,37 @@ def simulate(
     seed: int = 0,
     samples: int = 200,
     source_of: npt.NDArray[np.integer] | None = None,
+    keep_choices: bool = False,
 ) -> Run:
     """Send a stream to workers. Without `source_of` sources get messages in turn; loads are sampled at equal intervals.
 
-    A batch of a source is what it gets between two samples.
+    A batch of a source is what it gets between two samples. The worker of each message is kept if asked for, which
+    needs messages that are not combined.
     """
     targets = Targets.one_per_worker(workers, seed)
     create = PARTITIONERS[technique.partitioner]
     partitioners = [create(targets, stream.frequencies) for _ in range(technique.sources)]
     times = np.unique(np.linspace(0, stream.messages, samples + 1).astype(np.int64))
     loads, imbalances = np.zeros(workers, np.int64), []
-    has_copy = np.zeros(len(stream.hashes) * workers, np.bool_)
-    chosen = np.zeros(0 if technique.combines else stream.messages, np.int16)
+    chosen = np.zeros(stream.messages, np.int16) if keep_choices else None
     for start, stop in zip(times[:-1].tolist(), times[1:].tolist(), strict=True):
         for partitioner, rows in zip(partitioners, _divide(start, stop, technique.sources, source_of), strict=True):
             keys: Keys = np.unique(stream.keys[rows]) if technique.combines else stream.keys[rows]
             sent = partitioner.partition(stream.hashes[keys])
             loads += np.bincount(sent, minlength=workers)
-            has_copy[keys * np.int64(workers) + sent] = True
-            if not technique.combines:
+            if chosen is not None:
                 chosen[rows] = sent
         imbalances.append(loads.max() - loads.mean())
         if technique.probes:
             _probe(partitioners, loads)
-    return Run(stream.messages, times[1:], np.array(imbalances), loads, int(np.count_nonzero(has_copy)), chosen)
+    return Run(stream.messages, times[1:], np.array(imbalances), loads, chosen)
+
+
+def count_copies(keys: Keys, chosen: npt.NDArray[np.int16], workers: int) -> Loads:
+    """Return how many keys each worker has messages of: its counters, in a word count."""
+    has_key = np.zeros((int(keys.max()) + 1, workers), np.bool_)
+    has_key[keys, chosen] = True
+    return np.count_nonzero(has_key, axis=0)
 
 
 def _divide(

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic.experiments.paper001.lab import Lab
-from elastic.experiments.paper001.simulation import Run, Technique
+from elastic.experiments.paper001.simulation import Run, Technique, count_copies
+from elastic.experiments.paper001.streams import Keys
 from elastic.experiments.results import Rows, format_number, format_table, group_by
 
 STREAM = "Zipf-WP"
@@ -54,7 +55,7 @@ def measure_delays(lab: Lab) -> list[DelayRow]:
     limit, rows = source_limit(lab.scale.storm_workers), []
     for name, technique in TECHNIQUES.items():
         lab.progress.step(name)
-        [run] = lab.run(STREAM, technique, lab.scale.storm_workers)
+        run = lab.run(STREAM, technique, lab.scale.storm_workers)
         rows += [
             DelayRow(name, delay, min(limit, 1 / (delay * 1e-3 * run.largest_share)), run.largest_share)
             for delay in lab.scale.delays_ms
@@ -65,24 +66,22 @@ def measure_delays(lab: Lab) -> list[DelayRow]:
 def measure_periods(lab: Lab) -> list[PeriodRow]:
     """Partial results are counters; those of KG are final, so they are never sent on."""
     workers, stream = lab.scale.storm_workers, lab.stream(STREAM)
-    [run] = lab.run(STREAM, TECHNIQUES["KG"], workers)
+    run = lab.run(STREAM, TECHNIQUES["KG"], workers)
     limit = source_limit(workers)
     by_hash = min(limit, 1 / (PERIOD_DELAY_MS * 1e-3 * run.largest_share))
     rows = [PeriodRow("KG", period, float(len(stream.hashes)), 0.0, by_hash) for period in lab.scale.periods]
     for name in SPLIT:
         lab.progress.step(name)
-        [run] = lab.run(STREAM, TECHNIQUES[name], workers)
-        rows += [_measure_period(name, stream.keys, run, period, workers, limit) for period in lab.scale.periods]
+        run = lab.run(STREAM, TECHNIQUES[name], workers, keep_choices=True)
+        rows += [_measure_period(name, stream.keys, run, period, limit) for period in lab.scale.periods]
     return rows
 
 
-def _measure_period(
-    name: str, keys: "np.ndarray[tuple[int], np.dtype[np.int32]]", run: Run, period: int, workers: int, limit: float
-) -> PeriodRow:
-    flushed, periods = np.zeros(workers, np.int64), 0
+def _measure_period(name: str, keys: Keys, run: Run, period: int, limit: float) -> PeriodRow:
+    flushed, periods = np.zeros_like(run.loads), 0
     for start in range(0, run.messages, period):
-        copies = keys[start : start + period] * np.int64(workers) + run.chosen[start : start + period]
-        flushed += np.bincount(np.unique(copies) % workers, minlength=workers)
+        some = slice(start, start + period)
+        flushed += count_copies(keys[some], run.choices[some], len(flushed))
         periods += 1
     seconds = (PERIOD_DELAY_MS * run.loads + FLUSH_MS * flushed).max() * 1e-3
     return PeriodRow(
