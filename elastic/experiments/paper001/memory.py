@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 from elastic.experiments.paper001.lab import Lab
-from elastic.experiments.paper001.simulation import Technique
+from elastic.experiments.paper001.simulation import Technique, count_copies
 from elastic.experiments.results import Rows, format_number, format_table
 
-TECHNIQUES = tuple(map(Technique, ("hash", "pkg", "d-choices", "w-choices", "shuffle")))
+PKG = Technique("pkg")
+TECHNIQUES = (Technique("hash"), PKG, Technique("d-choices"), Technique("w-choices"), Technique("shuffle"))
 
 
 class MemoryRow(NamedTuple):
@@ -27,13 +28,27 @@ def measure(lab: Lab) -> list[MemoryRow]:
         lab.progress.step(name)
         keys = len(lab.stream(name).hashes)
         for workers in lab.scale.worker_counts:
-            [pkg] = lab.run(name, Technique("pkg"), workers)
-            for technique in TECHNIQUES:
-                [run] = lab.run(name, technique, workers)
-                copies = run.copies
-                label = "PKG" if technique.partitioner == "pkg" else technique.label
-                rows.append(MemoryRow(name, workers, label, copies, copies / keys, copies / pkg.copies, run.mean_share))
+            found = {technique: _count(lab, name, technique, workers) for technique in TECHNIQUES}
+            by_pkg, _ = found[PKG]
+            rows += [
+                MemoryRow(
+                    name,
+                    workers,
+                    "PKG" if technique == PKG else technique.label,
+                    copies,
+                    copies / keys,
+                    copies / by_pkg,
+                    imbalance,
+                )
+                for technique, (copies, imbalance) in found.items()
+            ]
     return rows
+
+
+def _count(lab: Lab, name: str, technique: Technique, workers: int) -> tuple[int, float]:
+    """Return the copies and the imbalance."""
+    run = lab.run(name, technique, workers, keep_choices=True)
+    return int(count_copies(lab.stream(name).keys, run.choices, workers).sum()), run.mean_share
 
 
 def format_rows(rows: Rows) -> str:

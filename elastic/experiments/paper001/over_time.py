@@ -49,7 +49,7 @@ def measure(lab: Lab) -> list[TimeRow]:
 
 def jaccard(one: Run, other: Run) -> float:
     """Return the overlap of two sets of (message, worker): a / (2 - a) if both agree on the share a of messages."""
-    agreed = float(np.mean(one.chosen == other.chosen))
+    agreed = float(np.mean(one.choices == other.choices))
     return agreed / (2 - agreed)
 
 

@@ -14,8 +14,8 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         charts.draw_datasets,
         note=(
             "LN1 and LN2 are reproduced, with rounded samples. Wikipedia, Twitter, cashtags and LiveJournal are "
-            "replaced by Zipf streams with the same share of the heaviest key and fewer keys; those of the cashtags drift, so "
-            "over all periods the share is smaller."
+            "replaced by Zipf streams with the same share of the heaviest key and fewer keys. Popular keys of the "
+            "stream that stands for the cashtags drift, so that over all periods the share is smaller."
         ),
     ),
     "table2": Experiment(

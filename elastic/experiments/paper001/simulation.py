@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from elastic.errors import InvalidJob
 from elastic.experiments.paper001.streams import Keys, Stream
 from elastic.routing.splitting import PARTITIONERS, Partitioner, Targets
 
@@ -59,6 +60,13 @@ class Run:
     imbalances: npt.NDArray[np.float64]
     loads: Loads
     chosen: npt.NDArray[np.int16] | None = None  # the worker of each message, if it was to be kept
+
+    @property
+    def choices(self) -> npt.NDArray[np.int16]:
+        """The worker of each message."""
+        if self.chosen is None:
+            raise InvalidJob("the choices of this run were not kept. Simulate with keep_choices=True.")
+        return self.chosen
 
     @property
     def mean_share(self) -> float:
