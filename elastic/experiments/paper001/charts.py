@@ -14,8 +14,11 @@ _COLOURS = {
     "KG": "#1c2733",
     "hash": "#1c2733",
     "PoTC": "#98a3ad",
+    "potc": "#98a3ad",
     "On-Greedy": "#c9962f",
+    "on-greedy": "#c9962f",
     "Off-Greedy": "#7d5ba6",
+    "off-greedy": "#7d5ba6",
     "G": "#2f74b5",
     "PKG": "#2f74b5",
     "pkg": "#2f74b5",
@@ -25,10 +28,10 @@ _COLOURS = {
     "w-choices": "#b5343c",
     "SG": "#4c9a5b",
     "shuffle": "#4c9a5b",
-    "pair-split": "#7d5ba6",
+    "pair-split": "#6b7885",
 }
 _SERIES = ("#5aa9a3", "#4c9a5b", "#c9962f", "#7d5ba6", "#98a3ad", "#6b7885")
-_LEAST = 1e-9  # imbalances below are drawn here, because the axis is logarithmic
+_LEAST = 1e-8  # imbalances below are drawn here, because the axis is logarithmic
 
 
 def draw_datasets(rows: Rows) -> "Figure":

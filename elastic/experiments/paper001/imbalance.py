@@ -34,7 +34,7 @@ class ImbalanceRow(NamedTuple):
     """Imbalance as shares of all messages: averaged over time, and at the end.
 
     `floor` is the average that no technique with two choices can be below, (p1 / 2 - 1 / W) / 2, and `final_floor` that
-    at the end. `paper` is the average of Table II.
+    at the end. `paper` is the value of Table II: called an average, but equal to those at the end.
     """
 
     stream: str
@@ -84,14 +84,27 @@ def _paper_share(stream: str, technique: str, workers: int) -> float | None:
     return found[_PAPER_WORKERS.index(workers)] / _PAPER_MESSAGES[stream]
 
 
-def format_rows(rows: Rows) -> str:
-    """One line per stream and technique: averages for every number of workers, and the paper's in brackets."""
+def format_baselines(rows: Rows) -> str:
+    """Averages over time, and values at the end, beside which are those of Table II."""
+    return f"Average over time\n\n{format_averages(rows)}\n\nAt the end (Table II)\n\n{_format(rows, 'final', 'final_floor')}"
+
+
+def format_averages(rows: Rows) -> str:
+    return _format(rows, "average", "floor")
+
+
+def _format(rows: Rows, field: str, floor: str) -> str:
+    """One line per stream and technique, and one for the floor of each stream."""
     workers = [*group_by(rows, "workers")]
     lines: list[list[str]] = []
     for stream, mine in group_by(rows, "stream").items():
         for technique, series in group_by(mine, "technique").items():
-            cells = [f"{row.average:.1e}" + ("" if row.paper is None else f" ({row.paper:.1e})") for row in series]
+            papers = [row.paper if field == "final" else None for row in series]
+            cells = [
+                f"{getattr(row, field):.1e}" + ("" if paper is None else f" ({paper:.1e})")
+                for row, paper in zip(series, papers, strict=True)
+            ]
             lines.append([f"{stream}, {technique}", *cells])
-        floors = {row.workers: row.floor for row in mine}
+        floors = {row.workers: getattr(row, floor) for row in mine}
         lines.append([f"{stream}, floor of two choices", *(f"{floors[count]:.1e}" for count in workers)])
     return format_table(["stream, technique", *(f"W = {count}" for count in workers)], lines)

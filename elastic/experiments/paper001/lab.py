@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from elastic.errors import InvalidJob
 from elastic.experiments.paper001 import streams
@@ -16,6 +17,7 @@ from elastic.experiments.progress import ExperimentProgress, SilentProgress
 TWEETS = "tweets.csv"
 LOG_NORMAL = {"LN1": (1.789, 2.366), "LN2": (2.245, 1.133)}  # mu and sigma, as in the paper
 ZIPF = {"Zipf-WP": 0.0932, "Zipf-TW": 0.0267}  # share of the heaviest key, as in the Wikipedia and Twitter streams
+IN_SHARE, OUT_SHARE = 0.0029, 0.1  # of a graph: the first as in LiveJournal, the second so that sources are uneven
 DRIFT, DRIFT_SHARE = "drift", 0.0329  # as in the cashtags
 
 
@@ -75,6 +77,7 @@ class Lab:
         return float(np.mean([run.mean_share for run in runs])), float(np.mean([run.final_share for run in runs]))
 
     @cached_property
-    def graph(self) -> tuple[streams.Stream, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+    def graph(self) -> tuple[streams.Stream, npt.NDArray[np.int64]]:
         """The target vertex of each edge as a stream, and the source vertices."""
-        return streams.edges("graph", self.scale.graph_vertices, 0.0029, self.scale.graph_messages, self.seed)
+        scale = self.scale
+        return streams.edges("graph", scale.graph_vertices, IN_SHARE, OUT_SHARE, scale.graph_messages, self.seed)

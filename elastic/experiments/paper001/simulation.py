@@ -127,7 +127,8 @@ def count_copies(keys: Keys, chosen: npt.NDArray[np.int16], workers: int) -> Loa
     """Return how many keys each worker has messages of: its counters, in a word count."""
     has_key = np.zeros((int(keys.max()) + 1, workers), np.bool_)
     has_key[keys, chosen] = True
-    return np.count_nonzero(has_key, axis=0)
+    copies: Loads = np.count_nonzero(has_key, axis=0)
+    return copies
 
 
 def _divide(

@@ -79,16 +79,15 @@ def drifting(name: str, keys: int, heaviest_share: float, messages: int, periods
 
 
 def edges(
-    name: str, vertices: int, heaviest_share: float, messages: int, seed: int = 0
+    name: str, vertices: int, in_share: float, out_share: float, messages: int, seed: int = 0
 ) -> tuple[Stream, npt.NDArray[np.int64]]:
     """Return the targets of the edges of a graph as a stream, and the source vertex of each edge.
 
-    Both degrees have Zipf frequencies, of different vertices.
+    In-degrees and out-degrees have Zipf frequencies with these shares of the first vertex, independently of each other.
     """
     rng = np.random.default_rng([seed, 4])
-    shares = _zipf_shares(vertices, heaviest_share)
-    sources = rng.permutation(vertices)[_draw(shares, messages, rng)]
-    return Stream.of_numbers(name, _draw(shares, messages, rng)), sources
+    sources = _draw(_zipf_shares(vertices, out_share), messages, rng).astype(np.int64)
+    return Stream.of_numbers(name, _draw(_zipf_shares(vertices, in_share), messages, rng)), sources
 
 
 def words(name: str, path: Path) -> Stream:

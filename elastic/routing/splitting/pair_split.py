@@ -2,7 +2,7 @@
 
 Rows with the same two workers are interchangeable, so it suffices to count them and to level the loads of the two
 workers, pair by pair, until nothing moves. Unlike the loop over rows this finds the best division of a batch, and costs
-30 to 80 ns per row without a compiler. Within a batch, rows of a pair go to one worker first and then to the other.
+35 to 60 ns per row without a compiler. Within a batch, rows of a pair go to one worker first and then to the other.
 """
 
 from functools import lru_cache
