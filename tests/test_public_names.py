@@ -7,6 +7,7 @@ import pytest
 PUBLIC_NAMES = {
     "elastic.experiments": ["Experiment", "ExperimentResult", "run_experiments"],
     "elastic.experiments.paper000": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
+    "elastic.experiments.paper001": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
@@ -26,6 +27,11 @@ PUBLIC_NAMES = {
         *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
         *("Routing", "SplitRows", "TableGrouping", "check_key", "hash_key", "hash_keys", "spark_hash_expression"),
         *("split", "to_tasks"),
+    ],
+    "elastic.routing.splitting": [
+        *("KeyEstimates", "KeyFrequencies", "PARTITIONERS", "Partitioner", "SpaceSaving", "Targets"),
+        *("choose_targets", "choose_targets_with_heads", "create_sketch", "head_share", "split_pairs"),
+        *("split_with_heads",),
     ],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),

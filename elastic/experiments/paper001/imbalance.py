@@ -86,7 +86,8 @@ def _paper_share(stream: str, technique: str, workers: int) -> float | None:
 
 def format_baselines(rows: Rows) -> str:
     """Averages over time, and values at the end, beside which are those of Table II."""
-    return f"Average over time\n\n{format_averages(rows)}\n\nAt the end (Table II)\n\n{_format(rows, 'final', 'final_floor')}"
+    final = _format(rows, "final", "final_floor")
+    return f"Average over time\n\n{format_averages(rows)}\n\nAt the end (Table II)\n\n{final}"
 
 
 def format_averages(rows: Rows) -> str:
