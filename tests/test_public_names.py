@@ -7,6 +7,7 @@ import pytest
 PUBLIC_NAMES = {
     "elastic.experiments": ["Experiment", "ExperimentResult", "run_experiments"],
     "elastic.experiments.paper000": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
+    "elastic.experiments.paper001": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
@@ -35,6 +36,11 @@ PUBLIC_NAMES = {
     ],
     "elastic.routing.shuffle.simulation": [
         *("FULL_KNOWLEDGE", "READINGS", "ROUND_ROBIN", "Reading", "SimulatedStream", "SimulationResult", "simulate"),
+    ],
+    "elastic.routing.splitting": [
+        *("KeyEstimates", "KeyFrequencies", "PARTITIONERS", "Partitioner", "SpaceSaving", "Targets"),
+        *("choose_targets", "choose_targets_with_heads", "create_sketch", "head_share", "split_pairs"),
+        *("split_with_heads",),
     ],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
