@@ -1,0 +1,73 @@
+"""A job in threads of this process that is fed batch by batch, and scales meanwhile."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import elastic
+from elastic.local import LocalNetwork
+from elastic.local.run import TableSource
+from elastic.operators import Operator, Stage
+
+NODES, TASKS = 3, 16
+
+
+class Size(NamedTuple):
+    """How much to run: batches, rows (or examples) of each, and the seed of what is generated."""
+
+    batches: int = 24
+    rows: int = 2_000
+    seed: int = 0
+
+
+class Report(NamedTuple):
+    """What an application found: figures to show, and how its answer is wrong; None if it is right."""
+
+    name: str
+    figures: dict[str, str]
+    verdict: str
+    difference: str | None = None
+
+
+@dataclass
+class Feed:
+    """A running job and its source. The job has 3 nodes, 5 after a third of the batches, 2 after two thirds."""
+
+    job: elastic.Job
+    batches: int
+    _source: TableSource
+    _sent: int = 0
+
+    def send(self, rows: pa.Table) -> None:
+        """Send a batch, and wait until its results are published; migrations continue meanwhile."""
+        nodes = {self.batches // 3: 5, 2 * self.batches // 3: 2}.get(self._sent)
+        if nodes is not None:
+            self.job.scale(nodes, queue=True)
+        self._source.append(rows)
+        self._sent += 1
+        self.job.process_all_available()
+
+
+@contextmanager
+def start_job(
+    stages: Sequence[Operator | Stage], key: str | Sequence[str], schema: pa.Schema, batches: int
+) -> Iterator[Feed]:
+    """Start a job, and stop it at the end of the block."""
+    network = LocalNetwork()
+    source = TableSource(network)
+    with elastic.local_run(
+        source, key=key, operator=stages, schema=schema, network=network, nodes=NODES, tasks=TASKS
+    ) as job:
+        yield Feed(job, batches, source)
+
+
+def draw_words(size: Size, batch: int, words: int = 2_000, skew: float = 1.1) -> pa.Table:
+    """Return the words of a batch, with Zipf frequencies; the same number always gives the same words."""
+    shares: NDArray[np.float64] = np.arange(1, words + 1) ** -skew
+    drawn = np.random.default_rng([size.seed, batch]).choice(words, size.rows, p=shares / shares.sum())
+    return pa.table({"word": [f"w{number}" for number in drawn.tolist()]})
