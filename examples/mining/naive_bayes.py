@@ -127,7 +127,7 @@ def run_naive_bayes(size: Size) -> Report:
     with start_job(naive_bayes_stages(), KEY, FEATURE_SCHEMA, size.batches) as feed:
         for examples in batches:
             feed.send(examples.to_features())
-        streamed = NaiveBayes.query(feed.job.state)
+        streamed = NaiveBayes.query(feed.ask)
     everything = Examples(
         *(np.concatenate(parts) for parts in zip(*((b.values, b.labels) for b in batches), strict=True))
     )

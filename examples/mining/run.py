@@ -1,20 +1,24 @@
 """A job in threads of this process that is fed batch by batch, and scales meanwhile."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 import elastic
+from elastic.errors import StateUnavailable
 from elastic.local import LocalNetwork
 from elastic.local.run import TableSource
 from elastic.operators import Operator, Stage
 
 NODES, TASKS = 3, 16
+_ANSWER_SECONDS = 20.0
+_POLL_SECONDS = 0.005
 
 
 class Size(NamedTuple):
@@ -51,6 +55,17 @@ class Feed:
         self._source.append(rows)
         self._sent += 1
         self.job.process_all_available()
+
+    def ask(self, key: Any, stage: str | None = None) -> Any:
+        """Return the state of a key; waits while a migration has it under way."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            try:
+                return self.job.state(key, stage)
+            except StateUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
 
 
 @contextmanager

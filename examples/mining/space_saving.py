@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from elastic.operators import Context, KeyedColumns, Operator, Stage, State, partial
@@ -79,7 +80,7 @@ class HeavyHitters(Operator):
 
     def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> Yields:
         _add(state.value, rows)
-        yield state.value.to_table(sorted(set(state.value.rows_for(rows).tolist())))
+        yield state.value.to_table(np.unique(state.value.rows_for(rows)))
 
     def lookup(self, value: KeyedColumns, key: tuple[Any, ...]) -> tuple[int, int]:
         """Return the count of a word and the error of that count."""
@@ -113,7 +114,7 @@ def run_space_saving(size: Size, counters: int = 50) -> Report:
     with start_job(space_saving_stages(counters), "word", pa.schema([("word", pa.string())]), size.batches) as feed:
         for rows in batches:
             feed.send(rows)
-        found = {word: feed.job.state(word) for word in counted}
+        found = {word: feed.ask(word) for word in counted}
     bound = counted.total() / counters
     worst = max(abs(found[word][0] - rows) for word, rows in counted.items())
     figures = {

@@ -135,11 +135,11 @@ def draw_points(seed: int, batch: int, count: int) -> tuple[Floats, Integers]:
     chance = np.random.default_rng([seed, batch])
     values = chance.normal(size=(count, ATTRIBUTES))
     is_corner = (values[:, 0] > 0.2) & (values[:, 1] <= 0.5)
-    return values, (is_corner ^ (chance.random(count) < 0.05)).astype(np.int64)  # noqa: PLR2004 - as documented
+    return values, (is_corner ^ (chance.random(count) < 0.05)).astype(np.int64)
 
 
 def run_spdt(size: Size, bins: int = 30) -> Report:
-    """Grow a tree on a stream; compare the totals of its histograms with examples, and its accuracy with a batch tree."""
+    """Grow a tree on a stream; compare histogram totals with the examples, and accuracy with a batch tree."""
     tree, sent = Tree(), []
     expected: dict[tuple[int, int], int] = {}
     with start_job(spdt_stages(bins), KEY, VALUE_SCHEMA, size.batches) as feed:
@@ -151,9 +151,9 @@ def run_spdt(size: Size, bins: int = 30) -> Report:
             sent.append((values, labels))
             feed.send(to_rows(leaves, values, labels))
             for leaf in tree.leaves:
-                grow(tree, leaf, [feed.job.state((leaf, attribute)) for attribute in range(ATTRIBUTES)], bins)
+                grow(tree, leaf, [feed.ask((leaf, attribute)) for attribute in range(ATTRIBUTES)], bins)
         totals = {
-            (leaf, label): {feed.job.state((leaf, attribute))[label].total for attribute in range(ATTRIBUTES)}
+            (leaf, label): {feed.ask((leaf, attribute))[label].total for attribute in range(ATTRIBUTES)}
             for leaf, label in expected
         }
     wrong = [place for place, count in expected.items() if totals[place] != {count}]
