@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-rekeying bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-rekeying bench-balancing bench-storage bench-runtime bench-migration bench-pmc soak clean
 
 UNIT := not spark and not server and not browser
 # Tests without Spark run in three processes on two cores, since one of them mostly waits for timeouts; they need not
@@ -44,8 +44,8 @@ test: $(INSTALLED) java minio-binary chromium ## run all tests except the long o
 	ELASTIC_SIMULATION_SEEDS=72 $(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
 	$(BIN)/pytest -m "(spark or browser) and not long"
 
-unit: $(INSTALLED) ## run the tests that need neither Java nor a server; a minute or two
-	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not long"
+unit: $(INSTALLED) ## run the tests that need neither Java nor a server, without the slow ones; about a minute
+	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not slow and not long"
 
 spark: $(INSTALLED) java ## run only the Spark tests
 	$(BIN)/pytest -m "spark and not long"
@@ -98,6 +98,9 @@ bench-keys: $(INSTALLED) ## measure planning by key at 10^4 to 10^7 keys: time, 
 
 bench-rekeying: $(INSTALLED) java ## measure the effect of moving keys on the batches of a running job
 	$(BIN)/python -m benchmarks.rekeying
+
+bench-balancing: $(INSTALLED) ## compare throughput with and without balancing by keys, and follow streams that change; 40 minutes
+	$(BIN)/python -m benchmarks.balancing
 
 bench-storage: $(INSTALLED) minio-binary ## measure encoding, transfer and decoding of state
 	$(BIN)/python -m benchmarks.storage

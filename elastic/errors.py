@@ -50,7 +50,7 @@ ElasticError
 ├── StateUnavailable                   the state is moving or being restored; retry
 ├── KeysNotMeasured                    no node has measured its keys for a whole interval; retry
 ├── UnknownEvent                       the coordinator got an event that it has no handler for
-└── IllegalTransition                  a hand-over got an event that its phase does not allow
+└── IllegalTransition                  a protocol got an event that its phase does not allow
 
 All errors cross process boundaries: pickled or copied, they keep their message and attributes.
 """
@@ -621,12 +621,13 @@ class StateUnavailable(ElasticError):
 
 
 class KeysNotMeasured(ElasticError):
-    """No node has reported a key of a stage: no interval is complete, or no row has arrived in it."""
+    """The nodes have not reported the keys of a stage: since the start or since keys moved no interval is complete."""
 
     def __init__(self, stage: int) -> None:
         self.stage = stage
         super().__init__(
-            f"no node has measured a key of stage {stage} yet. Retry when the stream has run for key_interval_seconds."
+            f"the nodes have not measured the keys of stage {stage} since the job started or since keys moved. Retry "
+            "when the stream has run for key_interval_seconds."
         )
 
 
@@ -659,8 +660,8 @@ class UnknownEvent(ElasticError):
 
 
 class IllegalTransition(ElasticError):
-    """An event has no row in the table of hand-overs for the phase that it meets."""
+    """An event has no row in the table of a protocol for the phase that it meets."""
 
-    def __init__(self, phase: str, event: str) -> None:
-        self.phase, self.event = str(phase), str(event)
-        super().__init__(f"a hand-over that is {phase} cannot handle {event!r}. Report this as a bug.")
+    def __init__(self, phase: str, event: str, subject: str = "a hand-over") -> None:
+        self.phase, self.event, self.subject = str(phase), str(event), subject
+        super().__init__(f"{subject} in phase {phase} cannot handle {str(event)!r}. Report this as a bug.")

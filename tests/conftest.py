@@ -52,25 +52,30 @@ def spark() -> Iterator["SparkSession"]:
     session.stop()
 
 
-# Tests that take seconds, most of them waiting. They start first, all in one process, while others fill the cores.
+# Tests of whole runs, which take seconds each, and of timeouts, which wait for them. They start first, all in one
+# process, while others fill the cores; `make unit` leaves them out.
 SLOW = (
     "tests/elastic/simulation/test_simulation.py",
     "tests/elastic/driver/test_fatal_steps.py",
     "tests/elastic/driver/test_hung_migrations.py",
     "tests/elastic/driver/test_stopping.py",
     "tests/elastic/driver/test_migration_leases.py",
+    "tests/elastic/local/test_key_balancing.py",
     "tests/elastic/cli/test_commands.py",
     "tests/elastic/api/test_connections.py",
     "tests/elastic/api/test_server.py",
     "tests/elastic/experiments/",
     "tests/elastic/node/test_isolation.py",
+    "tests/examples/test_harness.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let slow tests start first, and mark those that need an S3 server process: `make unit` leaves them out."""
+    """Let slow tests start first, and mark them and those that need an S3 server process."""
     items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
     for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
         kind = (
             item.callspec.params.get("kind")
             if isinstance(item, pytest.Function) and hasattr(item, "callspec")

@@ -7,9 +7,11 @@ import pytest
 PUBLIC_NAMES = {
     "elastic.experiments": ["Experiment", "ExperimentResult", "run_experiments"],
     "elastic.experiments.paper000": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
+    "elastic.experiments.paper001": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
+    "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
         *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
         *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "partial", "stateless"),
@@ -27,6 +29,18 @@ PUBLIC_NAMES = {
         *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
         *("PartialGrouping", "Routing", "SPLITS", "SplitRows", "TableGrouping", "UnitChooser", "check_key", "hash_key"),
         *("hash_keys", "parse_grouping", "spark_hash_expression", "split", "to_tasks"),
+    ],
+    "elastic.routing.shuffle": [
+        *("CostEstimates", "ExecutionSketch", "NodeLoads", "RowScheduler", "SCHEDULERS", "Scheduled", "SenderShare"),
+        *("SketchShape", "measure_slowness", "pool"),
+    ],
+    "elastic.routing.shuffle.simulation": [
+        *("FULL_KNOWLEDGE", "READINGS", "ROUND_ROBIN", "Reading", "SimulatedStream", "SimulationResult", "simulate"),
+    ],
+    "elastic.routing.splitting": [
+        *("KeyEstimates", "KeyFrequencies", "PARTITIONERS", "Partitioner", "SpaceSaving", "Targets"),
+        *("choose_targets", "choose_targets_with_heads", "create_sketch", "head_share", "split_pairs"),
+        *("split_with_heads",),
     ],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),

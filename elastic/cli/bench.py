@@ -15,7 +15,13 @@ from rich.status import Status
 from rich.text import Text
 
 from elastic.cli.group import add_working_folder_to_path
-from elastic.cli.options import PAPER000_ENGINE_EXPERIMENTS, PAPER000_EXPERIMENTS, PAPER003_EXPERIMENTS
+from elastic.cli.options import (
+    PAPER000_ENGINE_EXPERIMENTS,
+    PAPER000_EXPERIMENTS,
+    PAPER001_EXPERIMENTS,
+    PAPER003_EXPERIMENTS,
+    PAPER004_EXPERIMENTS,
+)
 from elastic.cli.terminal import is_interactive
 from elastic.errors import ElasticError
 from mdp.errors import MdpError
@@ -134,6 +140,34 @@ def paper000(engine: bool, output: Path, names: tuple[str, ...], quick: bool, se
             return
         from elastic.experiments.paper000 import EXPERIMENTS, FULL, QUICK, Lab
 
+        _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
+
+
+@command.command()
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with tweets.csv, whose words are one more stream; by default, generated streams only.",
+)
+@_common_options("build/paper001", PAPER001_EXPERIMENTS)
+def paper001(data: Path | None, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the simulations of paper 001: Tables I and II, Figures 2 to 5, memory, and routing speed."""
+    # Imported here because they load the compiler and matplotlib.
+    from elastic.experiments.paper001 import EXPERIMENTS, FULL, QUICK, Lab
+
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        lab = Lab(QUICK if quick else FULL, seed, progress, data)
+        _run(EXPERIMENTS, lab, progress, output, names, as_json=as_json)
+
+
+@command.command()
+@_common_options("build/paper004", PAPER004_EXPERIMENTS)
+def paper004(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the experiments of paper 004 in a simulator: figures 4 to 12, and batches of several senders."""
+    # Imported here because they load the compiler and matplotlib.
+    from elastic.experiments.paper004 import EXPERIMENTS, FULL, QUICK, Lab
+
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
         _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
 
 

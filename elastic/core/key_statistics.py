@@ -72,6 +72,7 @@ class KeyStatistics:
     names: Mapping[int, str] = field(default_factory=dict, repr=False)  # of the heaviest, by their place in the columns
     batches: int = 0  # that the node has completed in the interval
     stride: int = 1  # one of so many rows was counted
+    groupings_epoch: int = 0  # of the groupings that held for the whole of the interval
 
     @classmethod
     def of(
@@ -83,9 +84,10 @@ class KeyStatistics:
         names: Mapping[int, str] | None = None,
         batches: int = 0,
         stride: int = 1,
+        groupings_epoch: int = 0,
     ) -> Self:
         encoded = tuple(b64encode(column.tobytes()).decode("ascii") for column in columns)
-        return cls(interval, seconds, units, encoded, names or {}, batches, stride)
+        return cls(interval, seconds, units, encoded, names or {}, batches, stride, groupings_epoch)
 
     @cached_property
     def columns(self) -> KeyColumns:
@@ -96,13 +98,14 @@ class KeyStatistics:
     def to_json(self) -> list[Any]:
         units = [[one.unit.number, *one[1:]] for one in self.units]
         names = [list(pair) for pair in self.names.items()]
-        return [self.interval, self.seconds, units, list(self.encoded), names, self.batches, self.stride]
+        numbers = [self.batches, self.stride, self.groupings_epoch]
+        return [self.interval, self.seconds, units, list(self.encoded), names, *numbers]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:
-        interval, seconds, units, encoded, names, batches, stride = document
+        interval, seconds, units, encoded, names, *numbers = document
         decoded = tuple(UnitKeys(UnitId.from_number(number), *rest) for number, *rest in units)
-        return cls(interval, seconds, decoded, tuple(encoded), dict(names), batches, stride)
+        return cls(interval, seconds, decoded, tuple(encoded), dict(names), *numbers)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KeyStatistics):

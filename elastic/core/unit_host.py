@@ -130,6 +130,7 @@ class UnitHost:
         self.observe_step: ObserveStep | None = None
         self.epoch = FIRST_EPOCH
         self._routing: Routing | None = None  # as of the newest command; None before the first
+        self._taken_routing: Routing | None = None  # of the newest step that was taken
         self.replayed_rows = 0
         self._runners = runners
         self._units: dict[UnitId, _Unit] = {}
@@ -239,6 +240,7 @@ class UnitHost:
         units = [unit for unit in known if unit.next_position == step.position]
         unreported = tuple(unit.id for unit in units if unit.reported < step.position)
         result = StepResult(step.position, unreported, ready.cause, ready.routing)
+        self._taken_routing = ready.routing
         for unit in units:
             output = self._take(unit, step, rows.get(unit.id.number, ()), before_unit)
             unit.position, unit.complete = step.position, step.complete
@@ -295,6 +297,10 @@ class UnitHost:
         batches = (unit.position.batch - (not unit.complete) for unit in self._working())
         return Batch(min(batches, default=NO_BATCH))
 
+    def begun_batch(self) -> Batch:
+        """Return the newest batch of which a unit here has taken a step."""
+        return Batch(max((unit.position.batch for unit in self._working()), default=NO_BATCH))
+
     def next_timer_ms(self) -> int | None:
         """Return when the earliest processing-time timer of a unit here is due; None if none is set."""
         states = (unit.state for unit in self._working() if unit.state is not None)
@@ -324,6 +330,12 @@ class UnitHost:
     def routing(self) -> Routing | None:
         """The routing as of the newest command; None before the first."""
         return self._routing
+
+    @property
+    def groupings_epoch(self) -> int:
+        """The epoch of the groupings of the newest step that was taken: commands may be ahead of it."""
+        routing = self._taken_routing or self._routing
+        return 0 if routing is None else routing.groupings.epoch
 
     def states(self) -> Iterator[tuple[UnitId, UnitState, int]]:
         """Yield every unit that has its state, with the size of that state when it was measured last."""

@@ -51,7 +51,8 @@ class NodeKeyStatistics:
 
     Only the working thread calls it. A report has the heaviest keys of each stage, all keys of its key table that live
     here, and totals of every unit. Steps that are replayed are not counted: they are no load of the stream. Where a
-    unit leaves the node, its counts go.
+    unit leaves the node, its counts go. When keys move, the interval begins anew: a key that is counted in one interval
+    at its old place and at its new place would be counted twice, since the intervals of nodes differ.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class NodeKeyStatistics:
         self._clock = clock
         self._began = clock()
         self._interval = 0
-        self._done_batch: Batch | None = None  # when the interval began; None in the first one
+        self._first_batch: Batch | None = None  # begun when the interval began; None in the first one
+        self._groupings_epoch: int | None = None  # of the interval; None before the first measurement
         self._measured_at = self._began
         self._rows = 0  # since the last measurement
         self._rate = 0.0  # the highest rows per second of late
         self._stride = 1  # the largest of the running interval
         self._units: dict[UnitId, UnitKeyCounter] = {}
+        self._heads: Mapping[UnitId, Hashes] = {}  # the heaviest keys of the last report
         self._keys: dict[int, dict[int, Any]] = {stage: {} for stage in self._stages}  # keys of the head, by hash
         self.report: KeyStatistics | None = None
 
@@ -98,13 +101,16 @@ class NodeKeyStatistics:
         for collector in self._collectors.values():
             collector.count()
         self._choose_stride(now)
+        if self._groupings_epoch not in (None, host.groupings_epoch):
+            self._begin_interval(now, host.begun_batch())
+        self._groupings_epoch = host.groupings_epoch
         if now - self._began < self._settings.key_interval_seconds:
             return
-        if self._done_batch == host.done_batch():
+        if self._first_batch == host.begun_batch():
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
             groupings = None if host.routing is None else host.routing.groupings
-            self._end_interval(now, states, groupings, host.done_batch())
+            self._end_interval(now, states, groupings, host.begun_batch())
 
     def _restart_interval(self, now: float) -> None:
         self._began = now
@@ -141,7 +147,7 @@ class NodeKeyStatistics:
         now: float,
         states: Mapping[UnitId, tuple[UnitState, int]],
         groupings: Groupings | None,
-        done_batch: Batch,
+        batch: Batch,
     ) -> None:
         least = {stage: self._find_least_seconds(stage) for stage in self._stages}
         units = [
@@ -158,15 +164,20 @@ class NodeKeyStatistics:
             heads.append(head)
         columns = KeyColumns.of(*map(np.concatenate, zip(*heads, strict=True)))
         totals = tuple(_add_up(unit, now) for unit in units)
-        batches = 0 if self._done_batch is None else max(0, done_batch - self._done_batch)
+        batches = 0 if self._first_batch is None else max(0, batch - self._first_batch)
         seconds = now - self._began
-        self.report = KeyStatistics.of(self._interval, seconds, totals, columns, names, batches, self._stride)
-        self._done_batch = done_batch
-        self._began, self._interval = now, self._interval + 1
+        epoch = self._groupings_epoch or 0
+        self.report = KeyStatistics.of(self._interval, seconds, totals, columns, names, batches, self._stride, epoch)
+        self._interval += 1
+        self._heads = {unit.id: columns.hashes[columns.units == unit.place] for unit in units}
+        self._begin_interval(now, batch)
+
+    def _begin_interval(self, now: float, batch: Batch) -> None:
+        """Drop all counts. The heaviest keys of the last report are counted exactly, whatever happens."""
+        self._began, self._first_batch = now, batch
         self._stride = max(collector.stride for collector in self._collectors.values())
-        for unit in units:
-            head = columns.hashes[columns.units == unit.place]
-            unit.counter.begin_interval(now, self._limit(), head)
+        for unit, counter in self._units.items():
+            counter.begin_interval(now, self._limit(), self._heads.get(unit, _NO_HASHES))
 
     def _find_least_seconds(self, stage: int) -> float:
         """Return seconds that no key of the head is below: with many keys, most need not be looked at."""

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def routing_of(table: Mapping[int, int]) -> Routing:
     return Routing(Assignment.even(TASKS, nodes=NODES), groupings, 1)
 
 
-def node_of(name: str, counted: Counted, seconds: float = 10.0, batches: int = 0) -> NodeView:
+def node_of(name: str, counted: Counted, seconds: float = 10.0, batches: int = 0, epoch: int = 1) -> NodeView:
     units = tuple(
         UnitKeys(
             unit,
@@ -64,7 +65,7 @@ def node_of(name: str, counted: Counted, seconds: float = 10.0, batches: int = 0
         [key.state_bytes for key, _ in heavy],
     )
     names = {place: f"key {key.hash}" for place, (key, _) in enumerate(heavy)}
-    report = KeyStatistics.of(0, seconds, units, columns, names, batches)
+    report = KeyStatistics.of(0, seconds, units, columns, names, batches, groupings_epoch=epoch)
     heartbeat = Heartbeat(name, f"{name}.1", keys=KeyStatistics.from_json(report.to_json()))
     return NodeView(name, f"{name}.1", "address", 1, serving=True, heartbeat=heartbeat)
 
@@ -178,6 +179,20 @@ def test_a_unit_that_has_just_come_does_not_look_busier_than_a_tenth_of_an_inter
     report = KeyStatistics.of(0, 10.0, (UnitKeys(unit, 0.0, 1, 1, 0.5, 10),), columns)
     node = NodeView("node-1", "i", "a", 1, serving=True, heartbeat=Heartbeat("node-1", "i", keys=report))
     assert collect_keys([node], routing_of({}), STAGE).work.tolist() == [0.5]
+
+
+@pytest.mark.parametrize(("epochs", "is_measured"), [((1, 1), True), ((1, 2), False), ((2, 1), False)])
+def test_a_plan_needs_intervals_that_are_all_before_or_all_after_keys_moved(
+    epochs: tuple[int, int], is_measured: bool
+) -> None:
+    routing = routing_of({})
+    nodes = [
+        node_of(node, {unit: [Key(unit.task, 1, 0.1, 1)]}, epoch=epoch)
+        for node, epoch in zip(("node-1", "node-2"), epochs, strict=True)
+        for unit in routing.units_on(node, [STAGE])[:1]
+    ]
+    with nullcontext() if is_measured else pytest.raises(KeysNotMeasured, match="since keys moved"):
+        assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == 2
 
 
 def test_without_a_measured_key_there_is_nothing_to_plan_with() -> None:

@@ -87,13 +87,13 @@ def test_a_step_that_never_ends_is_seen_in_the_status_of_its_node(tmp_path: Path
 
 
 def test_a_step_that_never_ends_ends_the_job_when_it_has_a_time_limit(tmp_path: Path) -> None:
-    with run_processes(FatalSums(), tmp_path, step_timeout_seconds=1.5) as job:
+    with run_processes(FatalSums(), tmp_path, step_timeout_seconds=3.0) as job:
         batch = job.commit([("a", 1), ("stuck", HANG)])
         began = time.monotonic()
         with pytest.raises(PoisonedStep, match="longer than step_timeout_seconds allows") as raised:
             job.driver.wait_until_published(batch, 60)
         assert raised.value.tasks == (job.task_of("stuck"),)
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 45
 
 
 def test_a_node_whose_operator_cannot_be_opened_says_so_before_the_time_to_start_is_over(tmp_path: Path) -> None:

@@ -104,12 +104,12 @@ class World:
         for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), routing=self.routing)):
             assert self.host.set_state(handle, None)
 
-    def send(self, *keys: str | None) -> None:
+    def send(self, *keys: str | None, complete: bool = True) -> None:
         """Let the units take a batch of these keys."""
         rows = pa.table({"key": pa.array(keys, pa.string())})
         slices = split(rows, self.groupings.unit_numbers(hash_keys([rows["key"]]), 0)).slices()
-        step = Step(Position(Batch(self.batch), 0), True, (), BatchTime(self.batch, 0))
-        self.host.add_step(ApplyStep(Epoch(1), step))
+        step = Step(Position(Batch(self.batch), 0), complete, (), BatchTime(self.batch, 0))
+        self.host.add_step(ApplyStep(Epoch(1), step, routing=self.routing))
         for ready in self.host.ready_steps():
             self.host.take(ready, {number: [table] for number, table in slices.items()})
         self.batch += 1
@@ -140,6 +140,35 @@ def test_a_report_says_how_many_batches_its_interval_had() -> None:
     assert world.end_interval().batches == 3
     world.send()
     assert world.end_interval().batches == 1
+
+
+def test_a_batch_whose_rows_were_counted_is_one_of_the_interval_though_rounds_of_it_are_left() -> None:
+    world = World()
+    world.send("a")
+    world.end_interval()
+    world.send("a")
+    world.send("a", complete=False)
+    report = world.end_interval()
+    assert (report.batches, rows_by_hash(report)) == (2, {hashes_of(["a"])[0]: 2})
+
+
+def test_an_interval_begins_anew_when_keys_move_and_the_report_before_it_stays() -> None:
+    world = World()
+    world.send("a")
+    world.end_interval()
+    world.send("a", "a", "a")
+    before = world.end_interval()
+    assert (before.groupings_epoch, names_of(before)) == (1, {"a": 3})
+    world.send("a", "b")
+    world.groupings = Groupings(TASKS, (TableGrouping(KeyTable.from_entries({hashes_of(["a"])[0]: 3})),), 2)
+    world.routing = Routing(Assignment.even(TASKS, 1), world.groupings)
+    world.send("a", "b", "b")
+    assert world.end_interval() is before  # what came before and with the change is dropped, so nothing is complete
+    for _ in range(2):
+        world.send("a", "b")
+    after = world.end_interval()
+    assert (after.groupings_epoch, after.batches, after.seconds) == (2, 2, INTERVAL)
+    assert names_of(after) == {"a": 2, "b": 2}
 
 
 def test_an_interval_without_a_batch_keeps_the_report_of_the_one_before() -> None:
