@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elastic.operators import Context, KeyedColumns, Operator, Stage, State, partial
 from elastic.operators.operator import Yields
-from examples.mining.run import Report, Size, start_job
+from examples.mining.run import Report, Size, StartJob
 
 CLASSES = 3
 VALUES = 6  # of an attribute
@@ -121,10 +121,10 @@ def naive_bayes_stages() -> tuple[Stage, Stage]:
     return partial(Stage(FeatureCounts(), KEY))
 
 
-def run_naive_bayes(size: Size) -> Report:
+def run_naive_bayes(size: Size, start_job: StartJob) -> Report:
     """Train on a stream, and compare the counts and the predictions with those of a model trained on all examples."""
     batches = [draw_examples(size.seed, batch, size.rows // 10) for batch in range(size.batches)]
-    with start_job(naive_bayes_stages(), KEY, FEATURE_SCHEMA, size.batches) as feed:
+    with start_job(naive_bayes_stages(), KEY, FEATURE_SCHEMA, size) as feed:
         for examples in batches:
             feed.send(examples.to_features())
         streamed = NaiveBayes.query(feed.ask)

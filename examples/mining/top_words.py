@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from elastic.operators import Context, CountByKey, Operator, Stage, State, partial
 from elastic.operators.operator import Yields
-from examples.mining.run import Report, Size, draw_words, start_job
+from examples.mining.run import Report, Size, StartJob, draw_words
 
 Ranking = list[tuple[str, int]]
 _BOARD = 0  # the key of the only ranking
@@ -68,11 +68,11 @@ def top_words_stages(top: int) -> list[Stage]:
     return [*partial(Stage(CandidateWords(top), "word")), Stage(Ranked(top), "board")]
 
 
-def run_top_words(size: Size, top: int = 10) -> Report:
+def run_top_words(size: Size, start_job: StartJob, top: int = 10) -> Report:
     """Rank the words of a stream, and compare the ranking after every batch with that of all words so far."""
     counted: Counter[str] = Counter()
     wrong: list[str] = []
-    with start_job(top_words_stages(top), "word", pa.schema([("word", pa.string())]), size.batches) as feed:
+    with start_job(top_words_stages(top), "word", pa.schema([("word", pa.string())]), size) as feed:
         for batch in range(size.batches):
             rows = draw_words(size, batch)
             feed.send(rows)

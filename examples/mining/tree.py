@@ -31,11 +31,12 @@ class Tree:
     def leaves(self) -> list[int]:
         return [leaf for leaf in self.labels if leaf not in self.splits]
 
-    def split(self, leaf: int, attribute: int, threshold: float) -> None:
+    def split(self, leaf: int, attribute: int, threshold: float, labels: tuple[int, int]) -> None:
+        """Replace a leaf by two, which predict `labels` until they have examples of their own."""
         left, right = len(self.labels), len(self.labels) + 1
         self.splits[leaf] = Split(attribute, threshold, left, right)
-        for child in (left, right):
-            self.labels[child], self.depths[child] = self.labels[leaf], self.depths[leaf] + 1
+        for child, label in zip((left, right), labels, strict=True):
+            self.labels[child], self.depths[child] = label, self.depths[leaf] + 1
 
     def find_leaves(self, values: Floats) -> Integers:
         """Return the leaf of each example."""
@@ -51,14 +52,3 @@ class Tree:
         labels[list(self.labels)] = list(self.labels.values())
         return np.asarray(labels[self.find_leaves(values)])
 
-
-def gini_gain(left: Floats, total: Floats) -> Floats:
-    """Return by how much splits reduce the Gini impurity; `left` has a row of counts by class for every split."""
-    right = total - left
-    rows = total.sum()
-
-    def impurity(counts: Floats) -> Floats:
-        sums = np.maximum(counts.sum(axis=-1), 1e-12)
-        return np.asarray(sums / rows * (1 - (counts**2).sum(axis=-1) / sums**2))
-
-    return np.asarray(impurity(total) - impurity(left) - impurity(right))
