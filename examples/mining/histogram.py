@@ -51,8 +51,10 @@ class Histogram:
 
         O(n log n + (n - bins) n) for n bins.
         """
+        places: Floats
         places, inverse = np.unique(centres, return_inverse=True)
-        merged, low, high = np.zeros(len(places), np.int64), places.copy(), places.copy()
+        merged: Integers = np.zeros(len(places), np.int64)
+        low, high = places.copy(), places.copy()
         np.add.at(merged, inverse, counts)
         np.minimum.at(low, inverse, lows)
         np.maximum.at(high, inverse, highs)
@@ -63,7 +65,8 @@ class Histogram:
             places[left] = np.average(places[left : right + 1], weights=merged[left : right + 1])
             merged[left] += merged[right]
             low[left], high[left] = min(low[left], low[right]), max(high[left], high[right])
-            places, merged, low, high = (np.delete(column, right) for column in (places, merged, low, high))
+            places, low, high = (np.delete(column, right) for column in (places, low, high))
+            merged = np.delete(merged, right)
         return cls(places, merged, low, high)
 
     @property
@@ -97,6 +100,11 @@ class Histogram:
 def find_cuts(histograms: Iterable[Histogram], bins: int) -> Floats:
     """Return candidate thresholds: halfway between the bins of all histograms together."""
     given = list(histograms)
-    columns = ([getattr(one, name) for one in given] for name in ("centres", "counts", "lows", "highs"))
-    places = Histogram.merge(*(np.concatenate(column) for column in columns), bins=bins).centres
-    return np.asarray((places[1:] + places[:-1]) / 2)
+    merged = Histogram.merge(
+        np.concatenate([one.centres for one in given]),
+        np.concatenate([one.counts for one in given]),
+        np.concatenate([one.lows for one in given]),
+        np.concatenate([one.highs for one in given]),
+        bins,
+    )
+    return np.asarray((merged.centres[1:] + merged.centres[:-1]) / 2)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 import elastic
 from elastic.errors import StateUnavailable
@@ -92,6 +91,6 @@ def start_in_threads(
 
 def draw_words(size: Size, batch: int, words: int = 2_000, skew: float = 1.1) -> pa.Table:
     """Return the words of a batch, with Zipf frequencies; the same number always gives the same words."""
-    shares: NDArray[np.float64] = np.arange(1, words + 1) ** -skew
+    shares = np.arange(1, words + 1) ** -skew
     drawn = np.random.default_rng([size.seed, batch]).choice(words, size.rows, p=shares / shares.sum())
     return pa.table({"word": [f"w{number}" for number in drawn.tolist()]})

@@ -44,12 +44,12 @@ Histograms = dict[tuple[int, int, int], Histogram]
 def merge_bins(bins: pa.Table, most: int) -> Histograms:
     """Return the bins of each (leaf, attribute, class) as one histogram."""
     keys = np.stack([bins[name].to_numpy() for name in (*KEY, "label")], axis=1)
-    columns = [bins[name].to_numpy() for name in _BIN]
+    centres, counts, lows, highs = (bins[name].to_numpy() for name in _BIN)
     found, inverse = np.unique(keys, axis=0, return_inverse=True)
-    selections = (inverse.ravel() == place for place in range(len(found)))
+    places = [np.flatnonzero(inverse.ravel() == number) for number in range(len(found))]
     return {
-        tuple(key): Histogram.merge(*(column[selected] for column in columns), bins=most)
-        for key, selected in zip(found.tolist(), selections, strict=True)
+        tuple(key): Histogram.merge(centres[at], counts[at], lows[at], highs[at], most)
+        for key, at in zip(found.tolist(), places, strict=True)
     }
 
 

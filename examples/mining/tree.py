@@ -51,4 +51,3 @@ class Tree:
         labels = np.zeros(len(self.labels), np.int64)
         labels[list(self.labels)] = list(self.labels.values())
         return np.asarray(labels[self.find_leaves(values)])
-
