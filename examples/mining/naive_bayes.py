@@ -1,6 +1,6 @@
 """Naive Bayes over categorical attributes: a stream counts features by class, and the counts are the model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,11 @@ class Examples:
 
     values: Integers
     labels: Integers
+
+    @classmethod
+    def concatenate(cls, batches: Sequence["Examples"]) -> "Examples":
+        """Return the examples of all batches."""
+        return cls(np.concatenate([one.values for one in batches]), np.concatenate([one.labels for one in batches]))
 
     def to_features(self) -> pa.Table:
         """Return a row for every value of an example, and one for its class."""
@@ -65,6 +70,7 @@ class FeatureCounts(Operator):
         return counts.to_table()
 
     def merge(self, partials: pa.Table) -> pa.Table:
+        """Return each feature once, with the sums of its examples by class."""
         counts = self.initial_state()
         _add(counts, partials)
         return counts.to_table()
@@ -111,6 +117,7 @@ class NaiveBayes:
         return cls(np.array(counts((CLASS, 0))), np.array(features))
 
     def predict(self, values: Integers) -> Integers:
+        """Return the most probable class of each example."""
         likelihood = np.log((self.features + 1) / (self.classes + VALUES))
         chosen = likelihood[np.arange(ATTRIBUTES), values].sum(axis=1)
         with np.errstate(divide="ignore"):  # a class without examples is never predicted
@@ -118,6 +125,7 @@ class NaiveBayes:
 
 
 def naive_bayes_stages() -> tuple[Stage, Stage]:
+    """Return the stages: partial counts, and counts by feature."""
     return partial(Stage(FeatureCounts(), KEY))
 
 
@@ -128,9 +136,7 @@ def run_naive_bayes(size: Size, start_job: StartJob) -> Report:
         for examples in batches:
             feed.send(examples.to_features())
         streamed = NaiveBayes.query(feed.ask)
-    everything = Examples(
-        *(np.concatenate(parts) for parts in zip(*((b.values, b.labels) for b in batches), strict=True))
-    )
+    everything = Examples.concatenate(batches)
     trained, unseen = NaiveBayes.train(everything), draw_examples(size.seed, size.batches, 2_000)
     found, expected = streamed.predict(unseen.values), trained.predict(unseen.values)
     counts = int((streamed.features != trained.features).sum() + (streamed.classes != trained.classes).sum())
