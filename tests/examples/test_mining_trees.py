@@ -19,6 +19,7 @@ from examples.mining.spdt import (
     draw_points,
     grow,
     grow_exactly,
+    grow_in_batches,
     spdt_stages,
     to_rows,
 )
@@ -224,3 +225,29 @@ def test_a_batch_tree_finds_the_corner_of_a_class() -> None:
     assert (tree.predict(values) == labels).mean() > 0.99
     assert {test.attribute for test in tree.splits.values()} == {0, 1}
     assert max(tree.depths.values()) <= 3
+
+
+def test_a_leaf_of_a_stream_has_only_the_examples_since_its_split() -> None:
+    values, labels = draw_points(0, 0, 2 * MIN_ROWS)
+    once = grow_in_batches(values, labels, 1)
+    assert list(once.splits) == [0]
+    assert once.splits[0] == grow_exactly(values, labels).splits[0]
+    twice = grow_in_batches(values, labels, 2)
+    assert list(twice.splits) == [0]  # leaves have half of the second batch each, too few for a split
+    assert twice.splits[0] == grow_in_batches(values[:MIN_ROWS], labels[:MIN_ROWS], 1).splits[0]
+
+
+def test_a_tree_by_histograms_is_nearly_as_accurate_as_one_by_exact_values() -> None:
+    values, labels = draw_points(0, 0, 2_100)
+    unseen, truth = draw_points(0, 1, 2_000)
+    tree, leaves, bins = Tree(), np.zeros(0, np.int64), 30
+    for batch in np.split(values, 3):
+        leaves = np.append(leaves, tree.find_leaves(batch))
+        for leaf in tree.leaves:
+            here = np.flatnonzero(leaves == leaf)
+            grow(tree, leaf, histograms_of(values[here], labels[here], bins), bins)
+    exact = grow_in_batches(values, labels, 3)
+    assert len(tree.leaves) == len(exact.leaves) > 2
+    accuracies = [(one.predict(unseen) == truth).mean() for one in (tree, exact)]
+    assert accuracies[0] > 0.9
+    assert accuracies[0] == pytest.approx(accuracies[1], abs=0.03)
