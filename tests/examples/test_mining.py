@@ -1,18 +1,17 @@
 """The applications of paper 001: answers on split keys equal those of batch computations, or keep their bounds."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
+from elastic.operators import Stage
 from elastic.operators.testing import Crash, OperatorTester, Scale
-from elastic.routing import hash_keys
-from elastic.routing.partial import NodeTasks, choose_tasks
 from examples.mining import __main__ as command
 from examples.mining.naive_bayes import (
     CLASSES,
@@ -24,16 +23,8 @@ from examples.mining.naive_bayes import (
     draw_examples,
     naive_bayes_stages,
 )
-from examples.mining.run import Report, Size, draw_words
-from examples.mining.space_saving import (
-    SUMMARY_SCHEMA,
-    HeavyHitters,
-    find_violation,
-    space_saving_stages,
-    summarise,
-)
+from examples.mining.run import Feed, Report, Size, draw_words, start_in_threads
 from examples.mining.top_words import CandidateWords, Ranked, rank, top_words_stages
-from migration import Assignment
 
 SIZE = Size(3, 60)
 WORDS = [draw_words(SIZE, batch, words=40) for batch in range(3)]
@@ -46,11 +37,6 @@ def run_disturbed(stages: Any, key: Any, batches: list[pa.Table]) -> OperatorTes
     first, second, third = batches
     tester.run([first, Scale(3), second, Crash("node-1"), Scale(2), third])
     return tester
-
-
-def read_summary(words: list[str], counters: int) -> dict[str, tuple[int, int]]:
-    summary = summarise(pa.chunked_array([pa.array(words, pa.string())]), counters)
-    return {row["word"]: (row["count"], row["error"]) for row in summary.to_pylist()}
 
 
 def test_rankings_are_exact_through_crashes_and_scaling() -> None:
@@ -120,99 +106,43 @@ def test_a_class_without_examples_is_never_predicted() -> None:
     assert 2 not in model.predict(draw_examples(0, 1, 200).values)
 
 
-@given(st.lists(st.integers(0, 12), max_size=80), st.integers(1, 6))
-def test_a_summary_keeps_its_bounds(keys: list[int], counters: int) -> None:
-    words, exact = list(map(str, keys)), Counter(map(str, keys))
-    summary = read_summary(words, counters)
-    assert len(summary) <= counters
-    for word, rows in exact.items():
-        count, error = summary.get(word, (0, 0))
-        missed = 0 if word in summary else len(words) / counters
-        assert count - error <= rows <= count + missed
-        assert 0 <= error <= len(words) / counters
-    assert exact.keys() >= summary.keys()
-
-
-def test_a_summary_with_a_counter_for_every_word_is_exact() -> None:
-    assert read_summary(["b", "a", "b", "c", "b"], 3) == {"a": (1, 0), "b": (3, 0), "c": (1, 0)}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_under_two_choices_the_error_of_a_word_is_that_of_at_most_two_summaries(seed: int) -> None:
-    numbers = np.random.default_rng(seed).zipf(1.3, 3_000) % 200
-    words = np.array([f"w{number}" for number in numbers])
-    nodes, counters = 6, 8
-    tasks = NodeTasks.of(Assignment.even(12, nodes))
-    is_head = np.zeros(len(words), np.bool_)
-    chosen = choose_tasks(hash_keys([pa.array(words)]), is_head, tasks, np.zeros(nodes), splits_tail=True)
-    operator = HeavyHitters(counters)
-    summaries = {
-        task: operator.combine(pa.table({"word": words[chosen == task]})) for task in np.unique(chosen).tolist()
-    }
-    merged = {
-        row["word"]: (row["count"], row["error"])
-        for row in operator.merge(pa.concat_tables(summaries.values())).to_pylist()
-    }
-    bounds = []
-    for word, rows in Counter(words.tolist()).items():
-        its = np.unique(chosen[words == word]).tolist()
-        assert len(its) <= 2
-        bounds.append(sum((chosen == task).sum() for task in its) / counters)
-        assert find_violation(Counter({word: rows}), merged, bounds[-1]) is None
-    assert max(bounds) < len(words) / counters / 2  # far below that of all tasks
-
-
-def test_merged_summaries_have_the_sums_of_counts_and_errors() -> None:
-    operator = HeavyHitters(2)
-    first = pa.table([["a", "b"], [5, 3], [2, 1]], schema=SUMMARY_SCHEMA)
-    second = pa.table([["b", "c"], [4, 2], [3, 0]], schema=SUMMARY_SCHEMA)
-    merged = operator.merge(pa.concat_tables([first, second]))
-    assert merged.schema == first.schema
-    assert sorted(map(tuple, merged.to_pandas().to_numpy().tolist())) == [("a", 5, 2), ("b", 7, 4), ("c", 2, 0)]
-
-
-def test_heavy_hitters_emit_the_words_of_a_batch() -> None:
-    tester = OperatorTester(space_saving_stages(4), key="word")
-    emitted = tester.run([[{"word": "a"}, {"word": "b"}], [{"word": "b"}]])
-    assert emitted[-1] == {"word": "b", "count": 2, "error": 0}
-    assert len(emitted) == 3
-
-
-def test_heavy_hitters_keep_their_bounds_through_crashes_and_scaling() -> None:
-    counters = 4
-    tester = run_disturbed(space_saving_stages(counters), "word", WORDS)
-    found = {word: tester.state(word) for word in COUNTED}
-    assert find_violation(COUNTED, found, COUNTED.total() / counters) is None
-    assert {word: count for word, (count, _) in found.items()} != COUNTED
-    assert tester.state("unknown") == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("count", "error", "bound", "is_right"),
-    [
-        (4, 0, 1.0, True),  # five rows, of which a summary missed one
-        (4, 0, 0.5, False),
-        (7, 2, 2.0, True),
-        (7, 1, 2.0, False),  # at least six rows, says the counter
-        (7, 2, 1.5, False),  # an error above the bound
-        (4, 1, 1.0, False),  # the error and the missing row are of two summaries
-    ],
-)
-def test_counts_outside_their_bounds_are_noticed(count: int, error: int, bound: float, is_right: bool) -> None:
-    assert (find_violation(Counter(a=5), {"a": (count, error)}, bound) is None) is is_right
-
-
-def test_a_word_that_no_summary_has_is_within_a_bound_of_its_rows() -> None:
-    assert find_violation(Counter(a=5), {}, 5.0) is None
-    assert "'a' has 5 rows" in str(find_violation(Counter(a=5), {}, 4.0))
-
-
 @pytest.mark.parametrize("application", list(command.APPLICATIONS))
 def test_an_application_is_right_while_its_job_scales(application: str) -> None:
     options = ["--batches", "6", "--rows", "300" if application != "spdt" else "3000"]
     ended = CliRunner().invoke(command.main, [application, *options])
     assert ended.exit_code == 0, ended.output
     assert "right: " in ended.output
+
+
+class TwiceFed(Feed):
+    """Sends every batch twice."""
+
+    def send(self, rows: pa.Table) -> None:
+        super().send(pa.concat_tables([rows, rows]))
+
+
+@contextmanager
+def start_twice_fed(stages: Sequence[Stage], key: Any, schema: pa.Schema, size: Size) -> Iterator[Feed]:
+    with start_in_threads(stages, key, schema, size) as feed:
+        yield TwiceFed(feed.job, feed.batches, feed.append)
+
+
+@pytest.mark.parametrize("application", list(command.APPLICATIONS))
+def test_an_application_notices_rows_that_are_counted_twice(application: str) -> None:
+    report = command.APPLICATIONS[application](Size(3, 100), start_twice_fed)
+    assert report.difference is not None
+
+
+def test_a_job_scales_while_it_is_fed() -> None:
+    stages, schema = top_words_stages(2), pa.schema([("word", pa.string())])
+    nodes = []
+    with start_in_threads(stages, "word", schema, SIZE) as feed:
+        for rows in WORDS:
+            feed.send(rows)
+            if feed.job.migration is not None:
+                feed.job.migration.wait(60)
+            nodes.append(len(feed.job.assignment().nodes))
+    assert nodes == [3, 5, 2]
 
 
 def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from examples.mining.spdt import (
     ATTRIBUTES,
     CLASSES,
     KEY,
+    MAX_DEPTH,
     MIN_ROWS,
     LeafHistograms,
     draw_points,
@@ -142,6 +143,22 @@ def test_no_candidate_is_better_than_the_chosen_split_by_more_than_its_regret(se
     assert (choice.attribute, choice.regret > 0) == (0, True)
 
 
+def test_regret_is_the_best_that_another_candidate_can_be_less_the_worst_of_the_chosen_one() -> None:
+    values, labels, bins = *draw_points(0, 0, 120), 6
+    by_class = histograms_of(values, labels, bins)[0]
+    cuts = find_cuts(by_class, bins)
+    bounds = [one.bounds_below(cuts) for one in by_class]
+    slack = 2 * (bounds[0].most - bounds[0].fewest + bounds[1].most - bounds[1].fewest) / 120
+    gains = gini_gain(
+        np.stack([one.count_below(cuts) for one in by_class], axis=1), np.bincount(labels).astype(np.float64)
+    )
+    choice, place = choose_split([by_class], bins), int(np.argmax(gains))
+    assert choice is not None
+    assert (choice.threshold, choice.gain) == (cuts[place], gains[place])
+    assert slack[place] > 0
+    assert choice.regret == pytest.approx((gains + slack).max() - (gains[place] - slack[place]))
+
+
 def test_a_choice_by_exact_histograms_has_no_regret() -> None:
     values, labels = draw_points(0, 0, 60)
     choice = choose_split(histograms_of(values, labels, 100), 100)
@@ -216,6 +233,25 @@ def test_a_leaf_with_few_examples_or_of_one_class_is_not_split() -> None:
     assert grow(tree, 0, histograms_of(values[1:], labels[1:], 20), 20) is None
     assert grow(tree, 0, histograms_of(values, np.ones_like(labels), 20), 20) is None
     assert tree.labels == {0: 1}
+
+
+def test_a_leaf_is_split_for_a_small_gain_unless_it_is_deep() -> None:
+    chance = np.random.default_rng(0)
+    values = chance.normal(size=(MIN_ROWS, ATTRIBUTES))
+    labels = ((values[:, 1] > 0) ^ (chance.random(MIN_ROWS) < 0.3)).astype(np.int64)
+    given = histograms_of(values, labels, 20)
+    choice = grow(Tree(depths={0: MAX_DEPTH - 1}), 0, given, 20)
+    assert choice is not None
+    assert 0.05 < choice.gain < 0.15
+    assert grow(Tree(depths={0: MAX_DEPTH}), 0, given, 20) is None
+
+
+def test_values_up_to_the_threshold_go_left() -> None:
+    tree = Tree()
+    tree.split(0, 1, 0.5, (1, 0))
+    values = np.array([[9.0, 0.4], [9.0, 0.5], [-9.0, 0.6]])
+    assert tree.find_leaves(values).tolist() == [1, 1, 2]
+    assert tree.predict(values).tolist() == [1, 1, 0]
 
 
 def test_a_batch_tree_finds_the_corner_of_a_class() -> None:
