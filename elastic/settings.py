@@ -54,6 +54,9 @@ class Settings:
     on_error: Literal["fail", "skip"] = "fail"
     # If a key column is null: stop the job, treat null as a key, or drop the row.
     null_keys: Literal["fail", "keep", "drop"] = "fail"
+    # On an idle stream, commit an empty batch when a timer is due, or let timers and moves of keys wait for rows. "off"
+    # suits operators that count batches.
+    empty_batches: Literal["on", "off"] = "on"
     # Compression of logs and states; "auto" compresses a sample first, and nothing that does not shrink.
     compression: Literal["auto", "none", "lz4", "zstd"] = "auto"
     # Address that the driver listens on; None is loopback on local masters, else `spark.driver.host`.

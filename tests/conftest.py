@@ -66,7 +66,17 @@ SLOW = (
     "tests/elastic/api/test_server.py",
     "tests/elastic/experiments/",
     "tests/elastic/node/test_isolation.py",
+    "tests/elastic/results/test_parquet.py::test_a_crash_at_any_point_leaves_each_result_once",
+    "tests/elastic/results/test_expiry.py",
     "tests/examples/test_harness.py",
+    "tests/examples/test_demo.py",
+    "tests/examples/test_patterns.py::test_many_texts_on_changing_topics",
+    "tests/examples/test_patterns.py::test_patterns_are_those_of_the_miner_after_every_batch",
+    "tests/examples/test_self_join.py",
+    "tests/mdp/table/test_table.py",
+    "tests/mdp/learning/test_rendering.py",
+    "tests/migration/kernels/test_compiling.py",
+    "tests/storage/stores/test_file_faults.py",
 )
 
 

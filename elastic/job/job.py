@@ -84,7 +84,7 @@ class Job:
         self._monitor = monitor = Monitor(context.pipeline.tasks)
         self._scaler = Scaler(cluster, monitor, self._journal)
         self._observing = PeriodicThread(f"monitor-{context.name}", OBSERVE_SECONDS, lambda: monitor.poll(cluster))
-        ticker = Ticker(driver, ingest)
+        ticker = Ticker(driver, ingest, is_on=context.settings.empty_batches == "on")
         self._ticking = PeriodicThread(f"ticks-{context.name}", context.settings.heartbeat_seconds, ticker.poll)
         self._parts = RunningParts(driver, ingest, stream, self._scaler, sink_writer, (self._ticking, self._observing))
         self._shutdown = Shutdown(context, self._parts, lambda: on_end(self))

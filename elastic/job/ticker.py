@@ -12,15 +12,16 @@ class Ticker:
     source, so Spark's batch numbers and those of the job differ from the first tick on.
     """
 
-    def __init__(self, driver: Driver, ingest: BatchIngest) -> None:
+    def __init__(self, driver: Driver, ingest: BatchIngest, *, is_on: bool = True) -> None:
+        self._is_on = is_on
         self._driver = driver
         self._ingest = ingest
         self._waiting_since: int | None = None  # the newest batch when a rekeying was found to wait for another
 
     def poll(self) -> None:
         view = self._driver.view
-        if not view.is_idle:
-            return  # a batch is in flight, and advances the time
+        if not self._is_on or not view.is_idle:
+            return  # a batch in flight advances the time
         due_ms = 0 if self._must_move_keys(view) else view.next_timer_ms()
         if due_ms is not None:
             self._ingest.tick(due_ms)

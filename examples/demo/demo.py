@@ -90,6 +90,7 @@ class Demo:
             nodes=_NODES,
             sink=Board(self._timeline.note),
             trigger={"processingTime": "50 milliseconds"},  # latency of noticing new texts
+            empty_batches="off",  # the window is one of batches, and the proof knows the texts of each
         )
 
     def _print_introduction(self, url: str, store: str) -> None:

@@ -29,6 +29,7 @@ class AuditedJob:
             mining=audit.mining,
             sink=self._board,
             trigger={"processingTime": every},
+            empty_batches="off",  # the audit knows the texts of every batch
             **settings,
         )
 

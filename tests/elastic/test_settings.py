@@ -30,7 +30,7 @@ def test_a_keyword_comes_before_spark_and_spark_before_the_environment() -> None
 def test_every_setting_can_be_set_in_every_place() -> None:
     for one in fields(Settings):
         default = getattr(Settings(), one.name)
-        other = {"fail": "skip", "auto": "zstd", "table": "all", None: "any text"}.get(default, 7)
+        other = {"fail": "skip", "auto": "zstd", "table": "all", "on": "off", None: "any text"}.get(default, 7)
         text = {"null_keys": "drop"}.get(one.name, str(other))
         by_spark = resolve({}, {f"spark.elastic.{one.name}": text})
         by_environment = Settings.resolve({}, NOWHERE.get, {f"ELASTIC_{one.name.upper()}": text})

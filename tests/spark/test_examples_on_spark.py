@@ -14,23 +14,15 @@ ROOT = Path(__file__).parents[2]
 TEXT = "the quick brown fox jumps over the lazy dog\nThe fox is quick, the dog is not\n"
 
 
-def test_word_count_counts_the_words_of_files_and_resumes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_word_count_counts_the_words_of_files_and_resumes(runs: int, tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "examples.word_count",
-        str(texts),
-        "--store",
-        str(tmp_path / "store"),
-        "--top",
-        "3",
-    ]
-    for number in (1, 2):
+    command = [sys.executable, "-m", "examples.word_count", str(texts), "--store", str(tmp_path / "store")]
+    for number in range(1, runs + 1):
         (texts / f"{number}.txt").write_text(TEXT)
         ended = subprocess.run(  # noqa: S603
-            [*command, "--once"], cwd=ROOT, capture_output=True, text=True, timeout=180, check=True
+            [*command, "--top", "3", "--once"], cwd=ROOT, capture_output=True, text=True, timeout=180, check=True
         )
         words = Counter(re.findall(r"\w+", TEXT.lower()) * number)
         best = sorted(words.items(), key=lambda item: (-item[1], item[0]))[:3]

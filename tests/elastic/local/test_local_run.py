@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from elastic.errors import IndivisibleState, InvalidJob, JobStopped, SinkFailed,
 from elastic.job.job import Job
 from elastic.local import LocalNetwork, ThreadLauncher
 from elastic.local.run import TableSource, local_run
-from elastic.operators import Context, CountByKey, Operator, Stage, State, ToNext, ToSink
+from elastic.operators import Context, CountByKey, Operator, Stage, State, Timer, ToNext, ToSink
 from elastic.results import MemorySink
 from elastic.routing import KeyTable, KeyTargets, TableGrouping, hash_key
 from storage import Secret
@@ -278,6 +279,27 @@ def test_keys_that_move_before_the_first_rows_cost_none_of_them() -> None:
             source.append(rows)
         job.process_all_available()
         assert {word: job.state(word) for word in "abcd"} == counts_of(4)
+
+
+class Impatient(Operator):
+    """Sets a timer that is always due."""
+
+    def handle_batch(self, _rows: pa.Table, _state: State, context: Context) -> None:
+        context.set_timer(0, "processing")
+
+    def handle_timer(self, _timer: Timer, _state: State, context: Context) -> None:
+        context.set_timer(0, "processing")
+
+
+@pytest.mark.parametrize("empty_batches", ["on", "off"])
+def test_a_due_timer_makes_an_empty_batch_of_an_idle_stream_unless_that_is_off(empty_batches: str) -> None:
+    settings = FAST | {"empty_batches": empty_batches}
+    with local_run(BATCHES, key="word", operator=Impatient(), secret=SECRET, settings=settings) as job:
+        job.process_all_available()
+        deadline = Deadline(5.0 if empty_batches == "on" else 10 * FAST["heartbeat_seconds"])
+        while job.batches()[0] < len(BATCHES) and deadline.left() > 0:
+            time.sleep(0.01)
+        assert (job.batches()[0] >= len(BATCHES)) == (empty_batches == "on")
 
 
 def test_a_stage_whose_state_belongs_to_the_task_is_refused_before_anything_starts() -> None:
