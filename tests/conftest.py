@@ -72,6 +72,7 @@ SLOW = (
     "tests/examples/test_demo.py",
     "tests/examples/test_patterns.py::test_many_texts_on_changing_topics",
     "tests/examples/test_patterns.py::test_patterns_are_those_of_the_miner_after_every_batch",
+    "tests/examples/test_mining",
     "tests/examples/test_self_join.py",
     "tests/mdp/table/test_table.py",
     "tests/mdp/learning/test_rendering.py",
