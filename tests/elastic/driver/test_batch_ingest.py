@@ -53,7 +53,7 @@ class CommittingDriver:
         time: BatchTime,
         source: SourceBatch | None,
         groupings_epoch: int,
-        seconds: Mapping[str, float],
+        seconds: Mapping[str, float],  # noqa: ARG002 - of the protocol
         check: Callable[[], None],
     ) -> bool:
         assert (batch, logs) == (self.view.newest_batch + 1, ())
