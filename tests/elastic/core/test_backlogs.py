@@ -65,7 +65,7 @@ def test_costs_travel_in_messages() -> None:
     beat = Heartbeat("a", "a.0", costs=(costs,))
     received = decode_message(encode_message(beat))
     assert received == beat
-    sketch = received.costs[0].sketch()  # type: ignore[attr-defined]
+    sketch = received.costs[0].sketch()
     assert (sketch.frequencies == sketch_of(7, 0.5).frequencies).all()
     assert (sketch.seconds == sketch_of(7, 0.5).seconds).all()
     step = Step(Position(Batch(0), 0), True, (), BatchTime(0, 0, None, None))

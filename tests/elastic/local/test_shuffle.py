@@ -130,6 +130,7 @@ def test_a_job_continues_with_another_scheduler_or_grouping(source: TableSource,
             send(job, source, ["slow", "fast"] * 5, 10 * life)
             kind = job._driver.view.routing.groupings[0].kind
             assert kind == options["grouping"]
+            assert job._results is not None
             counts = Counter(
                 row for batch in range(life + 1) for row in job._results.read(batch, "enrich")["id"].to_pylist()
             )
