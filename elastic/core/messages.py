@@ -158,7 +158,6 @@ class StepApplied(NodeReport):
     emitted_stages: tuple[int, ...] = ()
     results: ResultRef | None = None
     rows: int = 0
-    seconds: float = 0.0  # that the operators took
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,6 @@ class StepResult:
     quarantined: list[pa.Table] = field(default_factory=list)
     parts: list[pa.Table] = field(default_factory=list)  # states of keys that leave their unit, for the next round
     rows: int = 0
-    seconds: float = 0.0  # that the operators took
 
 
 class Capture(NamedTuple):
@@ -243,9 +242,7 @@ class UnitHost:
         result = StepResult(step.position, unreported, ready.cause, ready.routing)
         self._taken_routing = ready.routing
         for unit in units:
-            before = unit.seconds
             output = self._take(unit, step, rows.get(unit.id.number, ()), before_unit)
-            result.seconds += unit.seconds - before
             unit.position, unit.complete = step.position, step.complete
             if output is not None:
                 self._collect(unit, step, output, result)

@@ -63,7 +63,6 @@ class OutputStore:
             emitted_stages=tuple(sorted(result.emitted)),
             results=results,
             rows=result.rows,
-            seconds=result.seconds,
             cause=result.cause,
         )
 
