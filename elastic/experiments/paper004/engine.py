@@ -37,7 +37,7 @@ class EngineScale:
     slow_seconds: float = 0.120
     fast_seconds: float = 0.006
     rows_per_batch: int = 60
-    load: float = 0.75  # of what the nodes can take
+    load: float = 0.85  # of what the nodes can take
     batches: int = 60
     warm_up_batches: int = 15  # not measured
     rounds: int = 3

@@ -14,7 +14,8 @@ from elastic.job.job import Job
 from elastic.local import LocalNetwork
 from elastic.local.run import TableSource, local_run
 from elastic.operators import CountByKey, Stage, ToNext, stateless
-from elastic.routing import ShuffleGrouping, hash_keys
+from elastic.routing import ShuffleGrouping, hash_keys, parse_grouping
+from elastic.routing.groupings import with_scheduler
 from storage import Secret
 
 SECRET = Secret.of("a secret of these tests")
@@ -128,9 +129,10 @@ def test_a_job_continues_with_another_scheduler_or_grouping(source: TableSource,
     for life, options in enumerate(declared):
         with run(source, Stage(ENRICH, "kind", "enrich", **options), store=store, name="life", sink="store") as job:
             send(job, source, ["slow", "fast"] * 5, 10 * life)
-            kind = job._driver.view.routing.groupings[0].kind
-            assert kind == options["grouping"]
             assert job._results is not None
+            assert job._driver.view.routing.groupings[0] == parse_grouping(
+                with_scheduler(options["grouping"], options.get("scheduler"))
+            )
             counts = Counter(
                 row for batch in range(life + 1) for row in job._results.read(batch, "enrich")["id"].to_pylist()
             )

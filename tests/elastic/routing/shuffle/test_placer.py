@@ -79,6 +79,13 @@ def test_no_node_is_above_another_by_more_than_a_row(hashes: list[int], schedule
     assert sum(loads) == pytest.approx(0.001 * hashes.count(FAST) + 0.050 * hashes.count(SLOW))
 
 
+def test_chunks_of_a_batch_are_scheduled_as_the_whole() -> None:
+    placer = ShufflePlacer(ShuffleGrouping(), routing_of(3), 0, KNOWN)
+    for _ in range(6):
+        placer.unit_numbers(np.array([SLOW], np.int64))
+    assert list(placer.seconds.values()) == pytest.approx([0.1, 0.1, 0.1])
+
+
 def test_a_node_with_a_backlog_gets_rows_when_the_others_have_as_much() -> None:
     busy = Forecast(KNOWN.costs, backlogs={"node-2": 0.010})
     assert count(place([FAST] * 20, busy)) == [10, 0, 10]
