@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from elastic import threads
 from elastic.core.ids import Batch
-from elastic.core.stage_costs import forecast_stage
+from elastic.core.stage_costs import NodeCosts, forecast_stage
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
@@ -72,6 +72,8 @@ class BatchIngest:
         self._stopped = threads.Event()
         self._abandons_batches = False
         self._senders = 1  # of the latest batch
+        self._costs: tuple[NodeCosts, ...] = ()
+        self._known = NO_FORECAST  # from these costs
 
     @property
     def next_source_batch(self) -> int:
@@ -274,7 +276,13 @@ class BatchIngest:
         grouping = view.route.groupings[0]
         if not isinstance(grouping, ShuffleGrouping):
             return NO_FORECAST
-        known = forecast_stage(view.costs(), 0) if grouping.is_measured else NO_FORECAST
+        known = self._read_costs(view.costs()) if grouping.is_measured else NO_FORECAST
         now = threads.monotonic()
         backlogs = {node: max(0.0, end - now) for node, end in view.work_ends.items()}
         return replace(known, batch=number, backlogs=backlogs)
+
+    def _read_costs(self, costs: tuple[NodeCosts, ...]) -> Forecast:
+        """Return what these costs tell of the first stage; they change with heartbeats, not with batches."""
+        if costs != self._costs:
+            self._costs, self._known = costs, forecast_stage(costs, 0)
+        return self._known

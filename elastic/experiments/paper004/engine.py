@@ -22,6 +22,7 @@ from elastic.routing.shuffle import SCHEDULERS
 
 SLOW_BRANCH, EQUAL = "slow branch", "equal costs"
 _ROWS = pa.schema([("id", pa.int64()), ("kind", pa.int64()), ("seconds", pa.float64())])
+_LEARN_SECONDS = 1.1  # two heartbeats: from then on senders know what rows cost
 _SPUN = pa.schema([("kind", pa.int64())])
 
 
@@ -32,17 +33,17 @@ class EngineScale:
     nodes: int = 5
     senders: int = 2
     tasks: int = 40
-    kinds: int = 200  # different cost keys
+    kinds: int = 100  # different cost keys
     slow_share: float = 0.1  # of kinds take the slow branch
     slow_seconds: float = 0.120
     fast_seconds: float = 0.006
     rows_per_batch: int = 60
     load: float = 0.85  # of what the nodes can take
-    batches: int = 60
-    warm_up_batches: int = 15  # not measured
+    batches: int = 75
+    warm_up_batches: int = 30  # not measured: senders learn what rows cost
     rounds: int = 3
     spin_microseconds: tuple[float, ...] = (0.0, 10.0, 100.0)  # computed per row, where overhead is measured
-    spin_seconds: float = 4.0  # of computing in a run
+    spin_seconds: float = 3.0  # of computing in a run
     spin_rows_per_batch: int = 20_000
     most_spin_rows: int = 2_000_000
 
@@ -166,9 +167,7 @@ def measure_overhead(lab: EngineLab) -> list[OverheadRow]:
     for microseconds in lab.scale.spin_microseconds:
         lab.progress.step(f"{microseconds:g} us per row")
         _run_overhead(lab, microseconds, "posg")  # loads compiled code
-        rounds = [
-            {one: _run_overhead(lab, microseconds, one) for one in SCHEDULERS} for _ in range(2 * lab.scale.rounds + 1)
-        ]
+        rounds = [{one: _run_overhead(lab, microseconds, one) for one in SCHEDULERS} for _ in range(lab.scale.rounds)]
         for scheduler in SCHEDULERS:
             excess = [100 * (one[scheduler] / one["round-robin"] - 1) for one in rounds]
             lower, median, upper = np.quantile(excess, [0.25, 0.5, 0.75]).tolist()
@@ -191,6 +190,7 @@ def _run_overhead(lab: EngineLab, microseconds: float, scheduler: str) -> float:
     ) as running:
         running.source.append(pa.table([kinds[0]], schema=_SPUN))
         running.await_published()
+        time.sleep(_LEARN_SECONDS)
         began = time.process_time()
         for batch in kinds:
             running.source.append(pa.table([batch], schema=_SPUN))

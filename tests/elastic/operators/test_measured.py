@@ -101,7 +101,7 @@ def test_few_rows_are_measured_now_and_then(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_replay_makes_the_same_calls_and_draws_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [f"kind-{number % 7}" for number in range(50)]
     runner = runner_of(monkeypatch)
-    first, again = (step(runner, kinds, group_rows=5, batch=9).sink for _ in range(2))
+    first, again = (step(runner, kinds, group_rows=20, batch=9).sink for _ in range(2))
     assert first is not None
     assert first.equals(again)
     assert len(set(first["drawn"].to_pylist())) == 50  # calls of one step draw different numbers

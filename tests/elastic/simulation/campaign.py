@@ -11,9 +11,9 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 from tests.elastic.simulation.faults import WORLDS
@@ -29,25 +29,13 @@ _MODULE = "tests.elastic.simulation.campaign"
 _ROOT = Path(__file__).parents[3]
 
 
-def kind_of(seed: int) -> tuple[str, str]:
-    """Return the names of the pipeline and the faults that a seed stands for."""
-    kinds = [(pipeline, world) for pipeline in PIPELINES for world in WORLDS]
-    return kinds[seed % len(kinds)]
-
-
-def select_seeds(first: int, number: int, pipelines: str = "") -> list[int]:
-    """Return so many seeds from `first` on, of pipelines whose name contains a text."""
-    if not any(pipelines in name for name in PIPELINES):
-        raise ValueError(f"no pipeline has {pipelines!r} in its name. Use a part of one of {', '.join(PIPELINES)}.")
-    return list(islice((seed for seed in count(first) if pipelines in kind_of(seed)[0]), number))
-
-
 def run_seed(seed: int, story_lines: int = STORY_LINES) -> tuple[World, str]:
     """Run one world; returns it, and why it failed, with its story, or an empty text.
 
     The seed chooses the pipeline, the batches, the faults, and all that happens.
     """
-    name, kind = kind_of(seed)
+    kinds = [(pipeline, world) for pipeline in PIPELINES for world in WORLDS]
+    name, kind = kinds[seed % len(kinds)]
     world = World(seed, pipeline_of(PIPELINES[name]), batches_of(seed), WORLDS[kind])
     try:
         world.run()
@@ -58,9 +46,9 @@ def run_seed(seed: int, story_lines: int = STORY_LINES) -> tuple[World, str]:
     return world, ""
 
 
-def run_here(seeds: Sequence[int], story_lines: int) -> bool:
+def run_here(first: int, count: int, story_lines: int) -> bool:
     """Run seeds in this process until one fails; prints a line for each. Returns whether all passed."""
-    for seed in seeds:
+    for seed in range(first, first + count):
         started = time.perf_counter()
         world, failure = run_seed(seed, story_lines)
         facts = " ".join(f"{name}={value}" for name, value in world.count().items())
@@ -71,24 +59,20 @@ def run_here(seeds: Sequence[int], story_lines: int) -> bool:
     return True
 
 
-def run_campaign(
-    first: int, number: int, processes: int, story_lines: int = STORY_LINES, pipelines: str = ""
-) -> list[str]:
+def run_campaign(first: int, count: int, processes: int, story_lines: int = STORY_LINES) -> list[str]:
     """Run seeds in several processes, with a summary at the end; returns the output of those that failed."""
-    seeds = select_seeds(first, number, pipelines)
     failures: list[str] = []
     totals: Counter[str] = Counter()
     started = told = time.monotonic()
     done = 0
     with ThreadPoolExecutor(processes) as pool:
-        chunks = (seeds[begin : begin + _CHUNK] for begin in range(0, number, _CHUNK))
-        under_way = {
-            pool.submit(_run_chunk, chunk, story_lines, pipelines): len(chunk) for chunk in islice(chunks, processes)
-        }
+        chunks = _chunks(first, first + count)
+        under_way = {pool.submit(_run_chunk, *chunk, story_lines): chunk for chunk in islice(chunks, processes)}
         while under_way:
             future = next(as_completed(under_way))
-            done += under_way.pop(future)
+            _, size = under_way.pop(future)
             passed, output = future.result()
+            done += size
             for line in output.splitlines():
                 if line.startswith("seed="):
                     totals.update({name: float(value) for name, value in (word.split("=") for word in line.split())})
@@ -97,18 +81,20 @@ def run_campaign(
                 print(output, flush=True)
             if time.monotonic() - told > _PROGRESS_SECONDS:
                 told = time.monotonic()
-                print(f"{done} of {number} seeds, {len(failures)} failed, {told - started:.0f} s", flush=True)
-            for chunk in islice(chunks, 1):
-                under_way[pool.submit(_run_chunk, chunk, story_lines, pipelines)] = len(chunk)
+                print(f"{done} of {count} seeds, {len(failures)} failed, {told - started:.0f} s", flush=True)
+            under_way.update({pool.submit(_run_chunk, *chunk, story_lines): chunk for chunk in islice(chunks, 1)})
     seconds = time.monotonic() - started
-    print(f"{number} seeds in {seconds:.0f} s, {seconds / max(1, number):.3f} s each; {len(failures)} failed")
+    print(f"{count} seeds in {seconds:.0f} s, {seconds / max(1, count):.3f} s each; {len(failures)} failed")
     print(", ".join(f"{name}: {value:.0f}" for name, value in totals.items() if name not in ("seed", "seconds")))
     return failures
 
 
-def _run_chunk(seeds: Sequence[int], story_lines: int, pipelines: str) -> tuple[bool, str]:
-    arguments = ["--here", "--first-seed", str(seeds[0]), "--seeds", str(len(seeds)), "--story", str(story_lines)]
-    arguments += ["--pipelines", pipelines]
+def _chunks(first: int, stop: int) -> Iterator[tuple[int, int]]:
+    return ((begin, min(_CHUNK, stop - begin)) for begin in range(first, stop, _CHUNK))
+
+
+def _run_chunk(first: int, count: int, story_lines: int) -> tuple[bool, str]:
+    arguments = ["--here", "--first-seed", str(first), "--seeds", str(count), "--story", str(story_lines)]
     done = subprocess.run(  # noqa: S603 - this very program
         [sys.executable, "-m", _MODULE, *arguments],
         env={**os.environ, "PYTHONHASHSEED": HASH_SEED, "OMP_NUM_THREADS": "1"},
@@ -127,13 +113,11 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=int(os.environ.get("ELASTIC_SIMULATION_FIRST_SEED", "0")))
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--story", type=int, default=STORY_LINES, help="lines of a failing world's story")
-    parser.add_argument("--pipelines", default="", help="only those with this text in their name, such as 'split'")
     parser.add_argument("--here", action="store_true", help="run all seeds in this process, until one fails")
     arguments = parser.parse_args()
-    first, number, story, pipelines = arguments.first_seed, arguments.seeds, arguments.story, arguments.pipelines
     if arguments.here:
-        sys.exit(not run_here(select_seeds(first, number, pipelines), story))
-    sys.exit(bool(run_campaign(first, number, arguments.processes, story, pipelines)))
+        sys.exit(not run_here(arguments.first_seed, arguments.seeds, arguments.story))
+    sys.exit(bool(run_campaign(arguments.first_seed, arguments.seeds, arguments.processes, arguments.story)))
 
 
 if __name__ == "__main__":
