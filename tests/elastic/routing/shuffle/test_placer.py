@@ -151,7 +151,7 @@ def test_rows_that_take_nothing_are_spread_too() -> None:
     assert free.group_rows == 1 << 30
 
 
-@pytest.mark.parametrize(("seconds", "rows"), [(0.05, 1), (0.001, 20), (1e-6, 20_000)])
+@pytest.mark.parametrize(("seconds", "rows"), [(0.05, 1), (0.001, 40), (1e-6, 40_000)])
 def test_a_group_of_rows_that_is_measured_takes_a_hundred_times_as_long_as_a_call(seconds: float, rows: int) -> None:
     forecast = Forecast.from_sketches({"a": sketch_of(fast=seconds)})
     assert forecast.group_rows == pytest.approx(rows, abs=1)
