@@ -30,6 +30,9 @@ class Settings:
     step_timeout_seconds: float = 0.0
     # Timeout of starting nodes. A cluster that has to allocate executors needs most of a minute.
     node_start_seconds: float = 60.0
+    # Processes that are started and wait: one takes the name of a lost node, or of a node of a scale-out, at once. Each
+    # occupies a task slot and 40 to 85 MB, so there is none by default.
+    spares: int = 0
     # How long the job retries while the store is unavailable. Longer than most outages.
     store_retry_seconds: float = 600.0
     # Interval of snapshots. A lost node's replacement replays at most about twice this much.
@@ -107,7 +110,7 @@ class Settings:
 _KINDS: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name in {one.name for one in fields(Settings)}
 }
-_MAY_BE_ZERO = frozenset({"step_timeout_seconds", "task_slots"})
+_MAY_BE_ZERO = frozenset({"spares", "step_timeout_seconds", "task_slots"})
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:

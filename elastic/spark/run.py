@@ -146,9 +146,9 @@ def _check_room(
     context: SparkContext, settings: Settings, job_key: tuple[str, str], nodes: int, *, starting: bool = False
 ) -> None:
     """Raise `TooFewSlots` if Spark has no slots for `nodes` beside the nodes of the other jobs of this process."""
-    others = sum(job.node_count for other, job in list(_running.items()) if other != job_key)
+    others = sum(job.slot_count for other, job in list(_running.items()) if other != job_key)
     wait_seconds = settings.node_start_seconds if starting else 0.0
-    check_slots(context, nodes, settings, other_nodes=others, wait_seconds=wait_seconds)
+    check_slots(context, nodes, settings, other_slots=others, wait_seconds=wait_seconds)
 
 
 def _unregister(job: Job) -> None:
