@@ -44,6 +44,7 @@ from elastic.node.snapshots import Snapshots
 from elastic.node.spare import SILENT_TIMEOUTS
 from elastic.node.spec import NodeSpec
 from elastic.node.state_loader import StateLoader
+from elastic.node.throttle import CopyThrottle, lower_priority
 from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
@@ -111,7 +112,12 @@ class NodeProcess:
         self._statistics = NodeStatistics(spec, self._runners, self._host, self._staged, self._monitor)
         self._state_pool = threads.ThreadPool(_STATE_THREADS, "states")
         manager = StateManager(store, secret, spec.job, compression=settings.compression, executor=self._state_pool)
-        self._loader = StateLoader(context, manager)
+        self._background_pool = threads.ThreadPool(1, "states-background", initializer=lower_priority)
+        background = StateManager(
+            store, secret, spec.job, compression=settings.compression, executor=self._background_pool
+        )
+        throttle = CopyThrottle(settings.copy_bytes_per_second, context.closing)
+        self._loader = StateLoader(context, manager, background, throttle)
         self._installations = Installations(context, self._host, self._loader, self._monitor)
         self._snapshots = Snapshots(context, self._host, manager)
         offers = Offers()
@@ -308,7 +314,8 @@ class NodeProcess:
         self._link.close(flush_seconds)
         for part in (self._fetcher, self._loader, self._releases, self._snapshots):
             part.close()
-        self._state_pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._state_pool, self._background_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
         self._driver.close()
         for runner in opened:
             runner.close()
