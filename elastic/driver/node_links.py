@@ -119,12 +119,15 @@ class NodeLinks:
                     found.append(NodeLost(node, link.incarnation, f"silent for {now - link.heard:.1f} s"))
         return found
 
-    def replenish_spares(self) -> None:
-        """Start spares in the place of those that were used, when all nodes have joined: nodes need slots first."""
+    def replenish_spares(self, paused_seconds: float = 0.0) -> None:
+        """Start spares in the place of those that were used, when all nodes have joined: nodes need slots first.
+
+        `paused_seconds` is as for `overdue`.
+        """
         with self._lock:
             are_starting = any(link.heard is None for link in self._links.values())
         if not are_starting and self._endpoint is not None:
-            self._spares.replenish(self._endpoint.address)
+            self._spares.replenish(self._endpoint.address, paused_seconds)
 
     def close(self, graceful_seconds: float = 10.0) -> list[str]:
         """Ask every node to leave, wait, and cancel those that did not; return these."""

@@ -91,12 +91,17 @@ class Spares:
         if is_new:
             self._changed(self.ready)
 
-    def replenish(self, driver: str) -> None:
-        """Start spares in the place of those that were used or have died, and end those that are silent."""
+    def replenish(self, driver: str, paused_seconds: float = 0.0) -> None:
+        """Start spares in the place of those that were used or have died, and end those that are silent.
+
+        `paused_seconds` is how long the driver itself did not run since the last call; it extends every deadline.
+        """
         settings, now = self._context.settings, threads.monotonic()
         with self._lock:
             if self._is_closed:
                 return
+            for spare in self._waiting.values():
+                spare.since = min(now, spare.since + paused_seconds)
             limits = {spare.name: self._limit_seconds(spare) for spare in self._waiting.values()}
             silent = [spare for spare in self._waiting.values() if now - spare.since > limits[spare.name]]
             for spare in silent:

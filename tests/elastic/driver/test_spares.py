@@ -137,6 +137,14 @@ def test_a_spare_that_dies_or_falls_silent_is_replaced(bench: Any) -> None:
     assert bench.spares.ready == 0
 
 
+def test_a_driver_that_was_suspended_does_not_replace_its_spares(bench: Any) -> None:
+    bench.spares.replenish("driver")
+    bench.get_ready("spare-1")
+    bench.clock[0] += 12.0
+    bench.spares.replenish("driver", 12.0)
+    assert bench.cancelled == []
+
+
 def test_a_process_that_the_driver_did_not_start_is_no_spare(bench: Bench) -> None:
     with pytest.raises(Refused, match="not a spare"):
         bench.spares.note(SpareReady("", "spare-1", "local:9"))

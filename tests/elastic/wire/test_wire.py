@@ -1,5 +1,6 @@
 """Calls between processes: who may call, what arrives, and the two ways in which a call fails, on every network."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -219,7 +220,23 @@ def test_a_held_call_needs_the_token_and_the_incarnation(network: Network, held:
         one.close()
 
 
-def test_an_address_that_does_not_answer_is_not_known_to_be_gone() -> None:
-    peer = FlightNetwork().connect("192.0.2.1:9", TOKEN)  # an address for documentation, which no machine has
-    assert not peer.is_gone(timeout=0.05)
+@pytest.mark.parametrize(
+    ("error", "gone"),
+    [
+        (ConnectionRefusedError(), True),
+        (TimeoutError(), False),
+        (ConnectionResetError(), False),
+        (OSError(113, "No route to host"), False),
+    ],
+)
+def test_only_a_refused_connection_proves_that_no_process_listens(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, gone: bool
+) -> None:
+    def connect(address: tuple[str, int], timeout: float) -> None:
+        assert (address, timeout) == (("::1", 9), 0.5)
+        raise error
+
+    peer = FlightNetwork().connect("[::1]:9", TOKEN)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    assert peer.is_gone(timeout=0.5) is gone
     peer.close()
