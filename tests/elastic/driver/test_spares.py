@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     clock = [1_000.0]
     monkeypatch.setattr(threads, "monotonic", lambda: clock[0])
     bench = Bench(1)

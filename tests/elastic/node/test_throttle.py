@@ -1,7 +1,6 @@
 """Copies for which no result waits: how many bytes per second they get."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,7 +22,7 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(threads, "monotonic", lambda: clock.now)
     return clock

@@ -117,7 +117,7 @@ def _hold_one(
     broke: list[float],
     gone: list[bool],
 ) -> None:
-    owner, endpoints, left = Process("listener"), list[Any](), scheduler.event()
+    owner, endpoints, left = Process("listener"), list[Any](), threads.Event()
 
     def listen() -> None:
         endpoints.append(network.listen("", _TOKEN, {}, hold=lambda _: left))
