@@ -27,6 +27,7 @@ class RunningSpare:
         self.driver = ScriptedDriver(self.network)
         spec = spec_of(describe([Stage(History(), ("key",))]), driver=self.driver.endpoint.address, **settings)
         self.spare = Spare(replace(spec, node="", incarnation="spare-1"), self.network)
+        self.over = self.spare._over
         self.named: list[Any] = []
         self.thread = threading.Thread(target=lambda: self.named.append(self.spare.wait()))
         self.thread.start()
@@ -51,6 +52,7 @@ def start() -> Iterator[Callable[..., RunningSpare]]:
     yield begin
     for one in started:
         one.spare.kill()
+        one.over.set()
         one.join()
 
 
@@ -65,7 +67,7 @@ def test_a_spare_becomes_the_node_that_it_is_told_and_keeps_everything_else(star
 
 def test_a_spare_takes_one_name_only_however_often_it_is_told(start: Any) -> None:
     running = start()
-    over, running.spare._over = running.spare._over, threading.Event()  # it is slow to become the node
+    running.spare._over = threading.Event()  # it is slow to become the node
     running.peer.call("become", NAME)
     running.peer.call("become", NAME)
     with pytest.raises(Refused, match="another name"):
@@ -74,17 +76,15 @@ def test_a_spare_takes_one_name_only_however_often_it_is_told(start: Any) -> Non
     assert running.spare._named is not None
     assert running.spare._named.node == "node-3"
     assert running.spare.left is None
-    over.set()
 
 
 def test_a_spare_that_leaves_takes_no_name(start: Any) -> None:
     running = start()
-    over, running.spare._over = running.spare._over, threading.Event()  # it is slow to leave
+    running.spare._over = threading.Event()  # it is slow to leave
     running.peer.call("leave", {})
     with pytest.raises(Refused, match="leaves"):
         running.peer.call("become", NAME)
     assert running.spare._named is None
-    over.set()
 
 
 def test_a_spare_leaves_when_it_is_told_when_it_is_refused_and_when_the_driver_is_gone(start: Any) -> None:
