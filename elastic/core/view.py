@@ -40,6 +40,7 @@ class JobView:
     handled: int = 0
     # When nodes will be done with what they have, by the driver's clock, if that is estimated.
     work_ends: Mapping[str, float] = field(default_factory=dict)
+    spares: int = 0  # processes that wait for the name of a node
 
     @property
     def epoch(self) -> Epoch:
