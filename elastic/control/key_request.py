@@ -18,6 +18,9 @@ LEVELS: Mapping[str, str] = {
     "auto": "plan both, and carry out the cheaper one that balances the nodes",
 }
 _MiB = 1 << 20
+# What a plan stays below theta, for what is measured to satisfy theta too: both intervals are samples, and the busiest
+# node is the one that both err for the most.
+_STANDARD_ERRORS = 3.0
 _SHARED = ("bytes_per_node", "relax")  # options of both levels with one meaning
 
 
@@ -25,7 +28,8 @@ _SHARED = ("bytes_per_node", "relax")  # options of both levels with one meaning
 class KeyRequest:
     """How evenly work is to be spread, and what that may cost.
 
-    After the plan no node carries more than (1 + `theta`) times the mean work. The key table of the stage has at most
+    After the plan no node carries more than (1 + `theta`) times the mean work. What was measured in one interval is off
+    by chance in the next, so the plan aims at less, down to half of theta. The key table of the stage has at most
     `most_entries` entries. While keys move, a node parts with or gets at most `bytes_per_node` with one batch.
     """
 
@@ -64,6 +68,7 @@ class KeyRequest:
             strategy=self.strategy,
             most_entries=self.most_entries,
             relax=self.relax,
+            margin=min(_STANDARD_ERRORS * measured.load_error, self.theta / 2),
         )
 
 
