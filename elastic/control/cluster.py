@@ -108,10 +108,12 @@ class Cluster(Protocol):
         """Pause after what is in flight."""
         ...
 
-    def resume(self, migration: str) -> None: ...
+    def resume(self, migration: str) -> None:
+        """Continue. Returns when that is in effect: until then `wait` would return at once, again and again."""
+        ...
 
     def cancel(self, migration: str) -> None:
-        """Leave out what has not begun."""
+        """Leave out what has not begun. Returns when that is in effect, like `resume`."""
         ...
 
     def note(self, migration: str, line: str) -> None:

@@ -123,7 +123,7 @@ class JobCluster:
         self._driver.request(events.ResumeRequested(migration))
 
     def cancel(self, migration: str) -> None:
-        self._driver.post(events.CancelRequested(migration))
+        self._driver.request(events.CancelRequested(migration))
 
     def note(self, migration: str, line: str) -> None:
         self._driver.post(events.ChangeNoted(migration, line))
