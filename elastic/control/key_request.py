@@ -1,5 +1,7 @@
 """A request to balance the work of nodes by moving single keys: its defaults, its checks, and the plan it leads to."""
 
+import math
+import sys
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -41,16 +43,18 @@ class KeyRequest:
     relax: bool = True  # if no plan balances the nodes, the plan uses the smallest theta that works instead of failing
 
     def __post_init__(self) -> None:
-        for name, least, kind in (
-            ("theta", 0.0, "a number, at least 0"),
-            ("most_entries", 1, "a whole number above zero"),
-            ("bytes_per_node", 1.0, "a number above zero"),
+        for name, least, most, kind in (
+            ("theta", 0.0, sys.float_info.max, "a number, at least 0"),
+            ("most_entries", 1, math.inf, "a whole number above zero"),
+            ("bytes_per_node", 1.0, math.inf, "a number above zero"),
         ):
             value = getattr(self, name)
             number = as_int(value) if name == "most_entries" else as_number(value)
-            if number is None or not number >= least:
+            if number is None or not least <= number <= most:
                 raise InvalidRequest(f"{name}={value!r} is invalid. Give {kind}.")
             object.__setattr__(self, name, number)
+        if not isinstance(self.relax, bool):
+            raise InvalidRequest(f"relax={self.relax!r} is invalid. Give True or False.")
 
     @classmethod
     def option_names(cls) -> list[str]:
