@@ -236,4 +236,6 @@ def test_without_a_measured_key_there_is_nothing_to_plan_with() -> None:
 
 def test_keys_of_other_stages_are_left_out() -> None:
     node = node_of("node-1", {UnitId(0, 0): [Key(12, 1, 1.0, 1)], UnitId(STAGE, 0): [Key(6, 1, 1.0, 1)]})
-    assert np.array_equal(collect_keys([node], routing_of({}), STAGE).hashes, [6])
+    found = collect_keys([node], routing_of({}), STAGE)
+    assert np.array_equal(found.hashes, [6])
+    assert found.names == {6: "key 6"}

@@ -243,6 +243,9 @@ def test_of_fast_rows_some_are_counted_which_stand_for_all() -> None:
         assert sum(unit.rows for unit in report.units) == exact.total()
         for key_hash, rows in rows_by_hash(report).items():
             assert abs(rows - exact[key_hash]) <= 5 * np.sqrt((report.stride - 1) * exact[key_hash]) + 1
+        for place, unit in enumerate(report.units):
+            mine = report.columns.rows[report.columns.units == place]
+            assert abs(mine.sum() - unit.rows) <= len(mine) / 2  # by rounding
     assert rows_by_hash(reports[1]) != exact
     strides = []
     for _ in range(4):
@@ -342,6 +345,7 @@ def test_a_report_is_of_one_interval_and_stays_until_the_next_is_over() -> None:
     assert world.end_interval(INTERVAL / 2) is first
     second = world.end_interval(INTERVAL)
     assert (second.interval, second.seconds, names_of(second)) == (1, 1.5 * INTERVAL, {"a": 2})
+    assert {unit.interval_seconds for unit in second.units} == {1.5 * INTERVAL}
     world.send()
     idle = world.end_interval()
     assert (idle.interval, rows_by_hash(idle), sum(unit.rows for unit in idle.units)) == (2, {}, 0)
