@@ -100,6 +100,15 @@ def test_an_entry_that_leads_to_the_node_of_its_own_task_is_removed() -> None:
     assert carry_out(before, [portion])[STAGE] == TableGrouping(KeyTable.from_entries({away: 9}))
 
 
+def test_entries_are_removed_before_others_are_added() -> None:
+    at_home = 0
+    before = groupings_of({at_home: 2})
+    work = {at_home: 1.0, **{TASKS * number: 5.0 for number in range(1, 30)}}  # all on node-1
+    first, *others = make_portions(plan_for(before, work), STAGE, ASSIGNMENT, before, LIMIT)
+    assert others
+    assert at_home in first.targets.hashes.tolist()
+
+
 def test_a_plan_that_changes_nothing_has_no_portions() -> None:
     before = groupings_of({5: 9})
     plan = plan_for(before, {0: 1.0, 5: 1.0, 6: 1.0})
