@@ -30,6 +30,7 @@ from elastic.node.key_collector import KeyCollector
 from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, Stage, State, ValueState
+from elastic.operators.stage_runner import StepOutput
 from elastic.operators.stages import build_stages
 from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
 from elastic.settings import Settings
@@ -114,6 +115,14 @@ class World:
             self.host.take(ready, {number: [table] for number, table in slices.items()})
         self.batch += 1
 
+    def take_microseconds_per_row(self, microseconds: float) -> None:
+        """Let a row cost the same time in all units, whatever the machine does besides."""
+
+        def observe(unit: UnitId, slices: Sequence[pa.Table], output: StepOutput, _seconds: float) -> None:
+            self.statistics.observe_step(unit, slices, output, output.rows * microseconds * 1e-6)
+
+        self.host.observe_step = observe
+
     def end_interval(self, seconds: float = INTERVAL) -> KeyStatistics:
         self.now += seconds
         self.host.measure_states()
@@ -181,6 +190,7 @@ def test_an_interval_without_a_batch_keeps_the_report_of_the_one_before() -> Non
     world.send("b")
     after = world.end_interval()
     assert (after.batches, after.seconds, names_of(after)) == (1, INTERVAL, {"b": 1})
+    assert {unit.interval_seconds for unit in after.units} == {INTERVAL}
 
 
 @given(st.lists(st.lists(st.none() | WORDS, max_size=20), max_size=5), st.dictionaries(WORDS, st.integers(0, 3)))
@@ -297,6 +307,7 @@ def test_a_heartbeat_does_not_grow_with_the_number_of_keys() -> None:
 
 def test_keys_of_the_table_are_reported_even_if_others_are_heavier() -> None:
     world = World(table={"guest": 2, "idle": 1}, key_statistics_head=2)
+    world.take_microseconds_per_row(1)
     world.send("guest", *(f"key-{number % 50}" for number in range(500)))
     report = world.end_interval()
     found = rows_by_hash(report)
