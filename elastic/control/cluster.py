@@ -88,7 +88,8 @@ class Cluster(Protocol):
     def measure_keys(self, stage: str | None) -> "StageKeyLoads":
         """Return the load of the keys of a stage; None is the only one that is grouped by table.
 
-        Raises `KeysCannotMove` if the stage is not grouped by table, and `KeysNotMeasured` too early.
+        Raises `KeysCannotMove` if the stage is not grouped by table, `KeysNotCounted` if the settings exclude it, and
+        `KeysNotMeasured` too early.
         """
         ...
 

@@ -145,13 +145,14 @@ def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> Sta
 def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeyLoads:
     """Return the load of every measured key of a stage, and that of the others by task and node.
 
-    Raises `KeysNotMeasured` if there is no key to plan with, and while nodes report intervals before and after keys
-    moved: the work of those keys would be counted at both places, or at none.
+    Raises `KeysNotMeasured` if there is no key to plan with, before any node has measured the stage, and while nodes
+    report intervals before and after keys moved: the work of those keys would be counted at both places, or at none.
     """
     reporting = list(nodes)
     keys = collect_keys(reporting, routing, stage)
     reports = [node.heartbeat.keys for node in reporting if node.heartbeat is not None]
-    if not len(keys.hashes) or len({report.groupings_epoch for report in reports if report is not None}) > 1:
+    epochs = {report.groupings_epoch for report in reports if report is not None}
+    if not len(keys.hashes) or not keys.remainder_work or len(epochs) > 1:
         raise KeysNotMeasured(stage)
     names = tuple(routing.assignment.nodes)
     owners = np.array([names.index(owner) for owner in routing.assignment.owners], np.int32)

@@ -228,10 +228,11 @@ def test_a_plan_needs_intervals_that_are_all_before_or_all_after_keys_moved(
         assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == 2
 
 
-def test_without_a_measured_key_there_is_nothing_to_plan_with() -> None:
+@pytest.mark.parametrize("table", [{}, {6: 5}], ids=["no table", "a table of the run before"])
+def test_without_a_measured_key_there_is_nothing_to_plan_with(table: dict[int, int]) -> None:
     silent = NodeView("node-1", "i", "a", 1, serving=True, heartbeat=Heartbeat("node-1", "i"))
     with pytest.raises(KeysNotMeasured, match="stage 1"):
-        compute_key_loads([silent, NodeView("node-2", "j", "", 0, serving=False)], routing_of({}), STAGE)
+        compute_key_loads([silent, NodeView("node-2", "j", "", 0, serving=False)], routing_of(table), STAGE)
 
 
 def test_keys_of_other_stages_are_left_out() -> None:
