@@ -23,11 +23,13 @@ def node_of(groupings: Groupings, hashed: int) -> str:
     return ASSIGNMENT.owners[groupings.unit_of(hashed, STAGE).task]
 
 
-def plan_for(groupings: Groupings, work: dict[int, float], strategy: str = "knap") -> KeyPlan:
+def plan_for(
+    groupings: Groupings, work: dict[int, float], strategy: str = "knap", assignment: Assignment = ASSIGNMENT
+) -> KeyPlan:
     """Plan these keys, whose state is ten times their work."""
-    nodes = list(ASSIGNMENT.nodes)
-    home = [nodes.index(ASSIGNMENT.owners[hashed % TASKS]) for hashed in work]
-    current = [nodes.index(node_of(groupings, hashed)) for hashed in work]
+    nodes = list(assignment.nodes)
+    home = [nodes.index(assignment.owners[hashed % TASKS]) for hashed in work]
+    current = [nodes.index(assignment.owners[groupings.unit_of(hashed, STAGE).task]) for hashed in work]
     amounts = np.array(list(work.values()))
     loads = KeyLoads(np.array(list(work)), np.array(home), np.array(current), amounts, 10 * amounts)
     return plan_keys(loads, nodes, theta=0.1, relax=True, most_entries=50, strategy=strategy)
@@ -82,10 +84,11 @@ def test_no_more_portions_are_made_than_the_limit_requires() -> None:
 
 
 def test_a_key_above_the_limit_moves_with_others_if_its_nodes_have_nothing_else_to_do() -> None:
-    before = groupings_of({0: 9, 4: 2, 8: 6})  # every key on the node of another
-    plan = plan_for(before, {0: 12.0, 4: 12.0, 8: 12.0}, "min-table")
+    before = groupings_of({1: 9, 6: 2, 11: 6})  # every key on the node of another
+    assignment = Assignment(ASSIGNMENT.nodes, (0, 5, 9, TASKS))
+    plan = plan_for(before, {1: 12.0, 6: 12.0, 11: 12.0}, "min-table", assignment)
     assert len(plan.moves) == 3
-    [portion] = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
+    [portion] = make_portions(plan, STAGE, assignment, before, LIMIT)
     assert portion.size == 360.0
     assert carry_out(before, [portion])[STAGE] == TableGrouping()  # home, and not among the guests of a task there
 
