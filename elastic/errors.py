@@ -579,8 +579,8 @@ class KeysNotCounted(InvalidRequest):
     def __init__(self, stages: Iterable[str]) -> None:
         self.stages = tuple(stages)
         super().__init__(
-            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all', "
-            "or group the stage by table."
+            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all'; the default "
+            "'table' counts those of stages that are grouped by table."
         )
 
 

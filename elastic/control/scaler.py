@@ -18,7 +18,7 @@ from elastic.control.records import KeyRecords, Records, TaskRecords
 from elastic.control.request import ScaleRequest
 from elastic.errors import ElasticError, MigrationInProgress, NodeInUse
 from migration import Move, Plan, Workload
-from migration.errors import MigrationError
+from migration.errors import InvalidInput, MigrationError
 from migration.schedule import schedule_mini_migrations
 from storage.errors import StorageError
 from storage.journal import JobJournal
@@ -144,10 +144,14 @@ class Scaler:
         no_keys: Exception | None = None
         try:
             by_task = replace(tasks.plan(self._cluster.assignment(), workload), note=note)
+        except InvalidInput:
+            raise  # a wrong option of one level must not decide for the other
         except MigrationError as error:
             no_tasks = error
         try:
             by_key, measured = self._plan_keys(keys)
+        except InvalidInput:
+            raise
         except (ElasticError, MigrationError) as error:
             no_keys = error
             if by_task is None:
