@@ -1,5 +1,6 @@
 """Shuffled rows: by turns, or to the node that will be done first; and what a forecast is made of."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,3 +185,41 @@ def test_the_unit_numbers_are_integers_of_the_sort_that_split_needs() -> None:
     numbers: npt.NDArray[np.int64] = placer.unit_numbers(np.zeros(0, np.int64))
     assert numbers.dtype == np.int64
     assert len(numbers) == 0
+
+
+EVEN = Forecast.from_sketches({"node-1": sketch_of(fast=0.010, slow=0.010), "node-2": sketch_of(fast=0.010)})
+
+
+@given(
+    st.sampled_from(["posg", "posg-batch"]),
+    st.integers(0, 5),
+    st.lists(st.integers(1, 40), max_size=4),
+    st.integers(0, 1),
+    st.floats(0, 0.01),
+)
+def test_rows_that_all_cost_the_same_are_given_to_nodes_in_turn(
+    scheduler: str, batch: int, chunks: list[int], sender: int, backlog: float
+) -> None:
+    known = replace(EVEN, batch=batch, backlogs={"node-2": backlog}).of_sender(sender, 2)
+    turns = replace(NO_FORECAST, batch=batch).of_sender(sender, 2)
+    placers = [
+        ShufflePlacer(ShuffleGrouping(name), routing_of(3, name), 0, forecast)
+        for name, forecast in ((scheduler, known), ("round-robin", turns))
+    ]
+    for rows in chunks:
+        hashes = np.random.default_rng(rows).integers(0, 1 << 62, rows)
+        ours, theirs = (placer.unit_numbers(hashes).tolist() for placer in placers)
+        assert ours == theirs
+    assert sum(placers[0].seconds.values()) == pytest.approx(0.010 * sum(chunks))
+
+
+def test_a_node_with_much_left_gets_fewer_rows_also_where_all_cost_the_same() -> None:
+    assert EVEN.is_uniform
+    assert count(place([FAST] * 30, replace(EVEN, backlogs={"node-2": 0.05}))) == [10, 10, 10]
+    assert count(place([FAST] * 30, replace(EVEN, backlogs={"node-2": 0.09}))) == [13, 4, 13]
+
+
+def test_costs_that_differ_are_scheduled() -> None:
+    assert not KNOWN.is_uniform
+    assert NO_FORECAST.is_balanced_by_turns(NO_FORECAST.loads(["node-1"]), 1)
+    assert not KNOWN.is_balanced_by_turns(KNOWN.loads(["node-1", "node-2"]), 10)
