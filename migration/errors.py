@@ -4,6 +4,7 @@ MigrationError
 ├── InvalidInput (also a ValueError)      an argument that is wrong
 │   ├── InvalidAssignment                 gaps, overlaps, duplicate names
 │   ├── InvalidWorkload                   NaN, negative, infinite, lengths that differ
+│   ├── InvalidStandbys                   copies of unknown tasks, or an owner that is its own standby
 │   ├── InvalidPlan                       a plan read from JSON contradicts itself
 │   ├── InvalidSchedule                   moves or bounds that no schedule can satisfy
 │   ├── UnknownNode                       a node that is not in the assignment
@@ -41,6 +42,10 @@ class InvalidAssignment(InvalidInput):
 
 class InvalidWorkload(InvalidInput):
     """Work or state sizes that are not finite, non-negative and of one length."""
+
+
+class InvalidStandbys(InvalidInput):
+    """Copies of tasks that do not exist, on nodes named twice, or on the node that owns the task."""
 
 
 class InvalidPlan(InvalidInput):
