@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from migration.errors import KeysInfeasible, TooManyEntries
+from migration.errors import InvalidInput, KeysInfeasible, TooManyEntries
 from migration.keys.bound import quick_bound
 from migration.keys.key_plan import KeyPlan
 from migration.keys.loads import Floats, KeyLoads
 from migration.keys.problem import DEFAULT_MOST_ENTRIES, DEFAULT_THETA, KeyProblem, KeyProposal, NotPlaced
-from migration.keys.strategies import KEY_STRATEGIES
+from migration.keys.standbys import KeyStandbys
+from migration.keys.strategies import KEY_STRATEGIES, STANDBY_STRATEGIES
 from migration.registry import find_variant
 
 Propose = Callable[[KeyProblem], KeyProposal]
@@ -27,6 +28,7 @@ def plan_keys(
     most_entries: int = DEFAULT_MOST_ENTRIES,
     relax: bool = False,
     pinned: Sequence[float] | Floats | None = None,
+    standbys: KeyStandbys | None = None,
     **options: Any,
 ) -> KeyPlan:
     """Find a node for every key such that no node carries more than `(1 + theta) * W / N`.
@@ -36,10 +38,18 @@ def plan_keys(
     `most_entries`, the call raises `KeysInfeasible` or `TooManyEntries` with the number that works; with `relax` it
     uses that number and states it in the plan. `pinned` is work that stays on each node whatever the plan, for example
     of keys that are not measured one by one; it counts in W and in the load of its node. `options` go to the strategy:
-    `beta` for "min-mig", "mixed" and "mixed-bf".
+    `beta` for "min-mig", "mixed" and "mixed-bf", `beta` and `gamma` for "ftlb" and "switch-first".
+
+    With `standbys`, for "switch-first", "ftlb" and "task-b", a key that goes to a node where it has a standby switches
+    roles and moves nothing. Standbys work, too: W has the work of those that keys should have. An entry of the table
+    names the nodes of a key and of its standbys. The plan tells which standbys need a new copy. It has no lower bound.
     """
     chosen = find_variant("key strategy", KEY_STRATEGIES, strategy, options)
-    problem = KeyProblem.of(loads, nodes, theta, most_entries, pinned)
+    problem = KeyProblem.of(loads, nodes, theta, most_entries, pinned, standbys)
+    if standbys is not None and strategy not in STANDBY_STRATEGIES:
+        raise InvalidInput(
+            f"key strategy {strategy!r} does not plan standbys. Use one of {', '.join(STANDBY_STRATEGIES)}."
+        )
 
     def propose(problem: KeyProblem) -> KeyProposal:
         return chosen(problem, **options)
@@ -52,7 +62,7 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
-    bound = proposal.bound or quick_bound(problem)
+    bound = proposal.bound or (quick_bound(problem) if standbys is None else 0.0)
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
         if not relax:
@@ -60,10 +70,13 @@ def plan_keys(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
-        bound = quick_bound(problem)  # what the strategy found holds for plans with the smaller table
+        bound = (
+            quick_bound(problem) if standbys is None else 0.0
+        )  # what the strategy found holds for plans with the smaller table
     return KeyPlan.of(
         problem,
         proposal.destination,
+        proposal.standbys,
         strategy=strategy,
         lower_bound=bound,
         theta=float(theta),
@@ -97,7 +110,7 @@ def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyPr
         failed, step = failed + step, 2 * step
     works = failed + step
     while True:
-        reached = float(problem.loads_of(proposal.destination).max()) / problem.mean - 1
+        reached = float(problem.loads_of(proposal.destination, proposal.standbys).max()) / problem.mean - 1
         for theta in (reached, (failed + works) / 2):
             if failed < theta < works:
                 better = _attempt(propose, problem.with_theta(theta))
@@ -110,7 +123,7 @@ def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyPr
 
 
 def _count_entries(problem: KeyProblem, proposal: KeyProposal) -> int:
-    return int(np.count_nonzero(proposal.destination != problem.loads.home))
+    return len(problem.find_overrides(proposal.destination, proposal.standbys))
 
 
 def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal) -> tuple[int, KeyProposal]:
