@@ -13,7 +13,7 @@ from migration.keys.kernels.columns import Rows, find_differences
 from migration.keys.loads import Floats, Hashes, KeyLoads, Nodes
 from migration.keys.problem import KeyProblem
 from migration.keys.rendering import render_key_plan
-from migration.keys.standbys import NOWHERE, KeyStandbys, NodeRows
+from migration.keys.standbys import NOWHERE, KeyStandbys, NodeRows, widen_rows
 from migration.model.documents import parse_json
 from migration.model.plan import RELATIVE_EPSILON, NodeLoad
 
@@ -87,7 +87,7 @@ class KeyEntries:
             return False
         if self.standbys is None or other.standbys is None:
             return self.standbys is other.standbys
-        return np.array_equal(self.standbys, other.standbys)
+        return bool(self.standbys.tolist() == other.standbys.tolist())  # an empty table has no number of columns
 
     def __hash__(self) -> int:
         return hash((self.hashes.tobytes(), self.targets.tobytes()))
@@ -99,13 +99,14 @@ class KeyEntries:
         """
         order = np.argsort(self.hashes)
         place = np.searchsorted(self.hashes, hashes, sorter=order).clip(max=max(len(self) - 1, 0))
-        targets, standbys = np.array(home), np.array(standby_home)
+        targets, given = np.array(home), 0 if self.standbys is None else self.standbys.shape[1]
+        standbys = widen_rows(standby_home, max(standby_home.shape[1], given))
         if len(self):
             entry = order[place]
             found = self.hashes[entry] == hashes
             targets[found] = self.targets[entry[found]]
             if self.standbys is not None:
-                standbys[found] = self.standbys[entry[found]]
+                standbys[found] = widen_rows(self.standbys, standbys.shape[1])[entry[found]]
         return targets, standbys
 
 

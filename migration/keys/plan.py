@@ -129,7 +129,8 @@ def _count_entries(problem: KeyProblem, proposal: KeyProposal) -> int:
 def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal) -> tuple[int, KeyProposal]:
     """The fewest entries that the strategy needs, and its proposal.
 
-    Given another limit a strategy may take another way, so one entry less is tried until that fails.
+    Given another limit a strategy may take another way, so one entry less is tried until that fails, and what is named
+    as working has been tried, too.
     """
     fewest = _count_entries(problem, proposal)
     while fewest > 1:
@@ -137,6 +138,11 @@ def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal
         if other is None or _count_entries(problem, other) >= fewest:
             break
         fewest, proposal = _count_entries(problem, other), other
+    while (other := _attempt(propose, problem.with_most_entries(fewest))) is not None:
+        needed = _count_entries(problem, other)
+        if needed <= fewest:
+            return fewest, other
+        fewest, proposal = needed, other
     return fewest, proposal
 
 

@@ -48,7 +48,7 @@ class KeyStandbys:
             )
         columns = max(homes.shape[1], rows.shape[1])
         for name, found in (("home", homes), ("current", rows)):
-            object.__setattr__(self, name, _freeze(_widen(found, columns)))
+            object.__setattr__(self, name, _freeze(widen_rows(found, columns)))
         object.__setattr__(self, "share", float(share))
 
     @classmethod
@@ -149,7 +149,8 @@ def _check_rows(name: str, values: Any) -> NodeRows:
     return rows
 
 
-def _widen(rows: NodeRows, columns: int) -> NodeRows:
+def widen_rows(rows: NodeRows, columns: int) -> NodeRows:
+    """A copy of rows with so many columns."""
     wide = np.full((len(rows), columns), NOWHERE, np.int32)
     wide[:, : rows.shape[1]] = rows
     return wide

@@ -235,9 +235,14 @@ def count_overrides(
     count = 0
     for row in range(len(destination)):
         away = destination[row] != key_home[row]
-        for column in range(standbys.shape[1]):
-            node = standbys[row, column]
-            away |= node >= 0 and find_standby(standby_home, row, node) < 0
+        missing = 0
+        for node in standby_home[row]:
+            missing += node >= 0
+        for node in standbys[row]:
+            if node >= 0:
+                missing -= 1
+                away |= find_standby(standby_home, row, node) < 0
+        away |= missing != 0
         overridden[row] = away
         count += away
     return count

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from migration.keys.kernels.standbys import NodeRows
+import numpy as np
+
 from migration.keys.problem import KeyProblem, KeyProposal
+from migration.keys.standbys import NOWHERE, NodeRows
 from migration.keys.strategies.ftlb import refuse_standby_excess
 from migration.keys.strategies.min_mig import DEFAULT_BETA
 from migration.keys.strategies.mixed import mixed
@@ -18,8 +20,9 @@ def task_b(problem: KeyProblem, beta: float = DEFAULT_BETA) -> KeyProposal:
     proposal = mixed(replace(problem, standbys=None), beta)
     if problem.standbys is None:
         return proposal
-    standbys: NodeRows = problem.start.copy()
-    standbys[:] = -1
+    if problem.node_count == 1:
+        return proposal._replace(standbys=problem.start)
+    standbys: NodeRows = np.full((problem.loads.keys, max(problem.start.shape[1], 1)), NOWHERE, np.int32)
     standbys[:, 0] = (proposal.destination + 1) % problem.node_count
     refuse_standby_excess(problem, proposal.destination, standbys)
     return proposal._replace(standbys=standbys)
