@@ -74,7 +74,7 @@ def test_every_option_has_help(name: str) -> None:
 
 
 def test_copied_choices_and_defaults_equal_their_originals() -> None:
-    from elastic.experiments import paper000, paper001, paper003, paper004
+    from elastic.experiments import paper000, paper001, paper002, paper003, paper004
     from elastic.experiments.paper000 import engine
     from mdp.exact import DEFAULT_ERROR
     from mdp.process import DEFAULT_GAMMA
@@ -87,6 +87,7 @@ def test_copied_choices_and_defaults_equal_their_originals() -> None:
     assert tuple(paper000.EXPERIMENTS) == options.PAPER000_EXPERIMENTS
     assert tuple(paper001.EXPERIMENTS) == options.PAPER001_EXPERIMENTS
     assert tuple(engine.ENGINE_EXPERIMENTS) == options.PAPER000_ENGINE_EXPERIMENTS
+    assert tuple(paper002.EXPERIMENTS) == options.PAPER002_EXPERIMENTS
     assert tuple(paper004.EXPERIMENTS) == options.PAPER004_EXPERIMENTS
     assert (METHODS, tuple(paper003.EXPERIMENTS)) == (options.METHODS, options.PAPER003_EXPERIMENTS)
     assert (options.GAMMA, options.ERROR, options.MAX_PARTITIONS) == (DEFAULT_GAMMA, DEFAULT_ERROR, MOST_PARTITIONS)
