@@ -54,7 +54,8 @@ PUBLIC_NAMES = {
         *("learn_hourly_from_log", "load_learned", "load_matrix", "read_journal", "read_log", "save_matrix"),
     ],
     "migration": [
-        *("AdditiveTerms", "AdditiveValue", "Assignment", "Infeasible", "InvalidAssignment", "InvalidInput"),
+        *("AdditiveTerms", "AdditiveValue", "Assignment", "Copy", "Infeasible", "InvalidAssignment"),
+        *("InvalidInput", "InvalidStandbys", "Standbys"),
         *("InvalidPlan", "InvalidSchedule", "InvalidWorkload", "KernelInfo", "KeyLoads", "KeyPlan", "KeysInfeasible"),
         *("MigrationError", "Move", "NodeLoad", "Ownership", "Plan", "STRATEGIES", "ScatteredAssignment"),
         *("SearchGuide", "TooManyEntries", "TooManyPartitions", "UnknownNode", "UnknownOption", "UnknownStrategy"),
@@ -63,7 +64,7 @@ PUBLIC_NAMES = {
     ],
     "migration.keys": [
         *("DEFAULT_MOST_ENTRIES", "DEFAULT_THETA", "KEY_STRATEGIES", "KeyEntries", "KeyEntry", "KeyLoads", "KeyMove"),
-        *("KeyMoves", "KeyPlan", "plan_keys"),
+        *("KeyMoves", "KeyPlan", "plan_keys", "KeyCopies", "KeyStandbys", "STANDBY_STRATEGIES", "hash_standbys"),
     ],
     "migration.keys.compact": [
         *("DEFAULT_R", "GroupedKeys", "KeyRecords", "RECORD_STRATEGIES", "RecordPlan", "decode_records", "discretise"),
