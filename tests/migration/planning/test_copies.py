@@ -305,3 +305,12 @@ def test_on_a_ring_every_node_follows_as_many_as_follow_it(nodes: int, count: in
     standbys.check_apart(current)
     assert standbys.most == wanted
     assert Standbys.from_dict(standbys.to_dict()) == standbys
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_nodes_of_a_ring_keep_their_place_where_all_could_switch_with_their_neighbours_for_nothing(count: int) -> None:
+    current = Assignment.even(64, 8)
+    made = plan(current, 8, Workload([3.0, *[1.0] * 63]), tau=0.1, standbys=Standbys.beside(current, count))
+    assert made.cost == 0
+    assert made.target.nodes == current.nodes
+    assert len(made.moves) <= 4
