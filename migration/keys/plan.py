@@ -1,5 +1,6 @@
 """`plan_keys`: move single keys between nodes until none exceeds the cap, with the strategy of the caller's choice."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ Propose = Callable[[KeyProblem], KeyProposal]
 
 # Success is not monotone in theta, so the smallest one is found by bisection, up to this share of the mean load.
 _THETA_RESOLUTION = 1e-5
+# Nor is it in the size of the table: so many limits are tried one by one before a larger step.
+_STEPS_UP = 64
 
 
 def plan_keys(
@@ -138,12 +141,12 @@ def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal
         if other is None or _count_entries(problem, other) >= fewest:
             break
         fewest, proposal = _count_entries(problem, other), other
-    while (other := _attempt(propose, problem.with_most_entries(fewest))) is not None:
-        needed = _count_entries(problem, other)
-        if needed <= fewest:
-            return fewest, other
-        fewest, proposal = needed, other
-    return fewest, proposal
+    for tried in itertools.count():
+        other = _attempt(propose, problem.with_most_entries(fewest))
+        if other is None or _count_entries(problem, other) <= fewest:
+            return fewest, other or proposal
+        fewest, proposal = fewest + 1 if tried < _STEPS_UP else _count_entries(problem, other), other
+    raise AssertionError("the count of attempts does not end")
 
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:

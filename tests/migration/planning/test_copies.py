@@ -310,7 +310,8 @@ def test_on_a_ring_every_node_follows_as_many_as_follow_it(nodes: int, count: in
 @pytest.mark.parametrize("count", [1, 2])
 def test_nodes_of_a_ring_keep_their_place_where_all_could_switch_with_their_neighbours_for_nothing(count: int) -> None:
     current = Assignment.even(64, 8)
-    made = plan(current, 8, Workload([3.0, *[1.0] * 63]), tau=0.1, standbys=Standbys.beside(current, count))
+    workload = Workload([*[1.0] * 63, 3.0])
+    made = plan(current, 8, workload, tau=0.12, standbys=Standbys.beside(current, count))
     assert made.cost == 0
+    assert made.moves
     assert made.target.nodes == current.nodes
-    assert len(made.moves) <= 4
