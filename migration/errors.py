@@ -196,7 +196,7 @@ class KeysInfeasible(MigrationError):
 class TooManyEntries(MigrationError):
     """A strategy needs more entries in the routing table than the caller allows.
 
-    `fewest_entries` is the smallest table that the strategy found at this theta.
+    `fewest_entries` is the smallest limit found that the strategy keeps at this theta; its table may have fewer.
     """
 
     def __init__(self, *, strategy: str, theta: float, fewest_entries: int, most_entries: int) -> None:

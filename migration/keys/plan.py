@@ -19,7 +19,7 @@ Propose = Callable[[KeyProblem], KeyProposal]
 
 # Success is not monotone in theta, so the smallest one is found by bisection, up to this share of the mean load.
 _THETA_RESOLUTION = 1e-5
-# Nor is it in the size of the table: so many limits are tried one by one before a larger step.
+# Nor is it monotone in the size of the table: so many limits are tried one by one before steps double it.
 _STEPS_UP = 64
 
 
@@ -73,9 +73,7 @@ def plan_keys(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
-        bound = (
-            quick_bound(problem) if standbys is None else 0.0
-        )  # what the strategy found holds for plans with the smaller table
+        bound = quick_bound(problem) if standbys is None else 0.0  # what was found holds for the smaller table
     return KeyPlan.of(
         problem,
         proposal.destination,
@@ -130,23 +128,23 @@ def _count_entries(problem: KeyProblem, proposal: KeyProposal) -> int:
 
 
 def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal) -> tuple[int, KeyProposal]:
-    """The fewest entries that the strategy needs, and its proposal.
+    """The smallest limit found that the strategy keeps, and its proposal with that limit.
 
-    Given another limit a strategy may take another way, so one entry less is tried until that fails, and what is named
-    as working has been tried, too.
+    Given another limit a strategy may take another way, and keep 5 entries with 4 while it exceeds 4. So one entry less
+    is tried until that fails, and then one more until the strategy keeps the limit that is named.
     """
     fewest = _count_entries(problem, proposal)
     while fewest > 1:
         other = _attempt(propose, problem.with_most_entries(fewest - 1))
         if other is None or _count_entries(problem, other) >= fewest:
             break
-        fewest, proposal = _count_entries(problem, other), other
+        fewest = _count_entries(problem, other)
     for tried in itertools.count():
-        other = _attempt(propose, problem.with_most_entries(fewest))
-        if other is None or _count_entries(problem, other) <= fewest:
-            return fewest, other or proposal
-        fewest, proposal = fewest + 1 if tried < _STEPS_UP else _count_entries(problem, other), other
-    raise AssertionError("the count of attempts does not end")
+        kept = _attempt(propose, problem.with_most_entries(fewest))
+        if kept is not None and _count_entries(problem, kept) <= fewest:
+            break
+        fewest += 1 if tried < _STEPS_UP else fewest
+    return fewest, kept
 
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:
