@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migration.keys.kernels.heaps import remove_first
-from migration.keys.kernels.order import Keys, fill_chunks, has_next, make_groups, make_order, peek, skip
-from migration.keys.kernels.rebalance import Balance, Candidates, exchange, reorder, take
+from migration.keys.kernels.order import Keys, fill_chunks, make_order
+from migration.keys.kernels.rebalance import Balance, add_keys, exchange, reorder, select
 from migration.keys.loads import Floats, Nodes
 from migration.optional_compiling import compiled
 
@@ -56,25 +56,12 @@ def rebalance_with_standbys(
     """
     node_count = len(pinned)
     fixed = sum_standby_loads(standbys, work, share, pinned)
-    load, start = fixed.copy(), np.zeros(node_count + 1, np.int64)
-    for row in range(len(work)):
-        load[destination[row]] += work[row]
-        start[destination[row] + 1] += 1
+    load, start = add_keys(work, destination, fixed)
     overloaded = load > limit
     if not overloaded.any():
         return -1
-    start = np.cumsum(start)
     keys = Keys(work, size, destination, np.zeros(len(work), np.bool_))
-    groups = make_groups(start)
-    candidates = Candidates(np.empty(len(work)), np.empty(len(work), np.int32), np.zeros(1, np.int64))
-
-    # First phase: select keys from overloaded nodes.
-    ranked = make_order(beta, start)
-    fill_chunks(ranked, overloaded, keys)
-    for node in range(node_count):
-        while load[node] > limit and has_next(ranked, node, groups, keys):
-            take(peek(ranked, node), node, load, keys, candidates)
-            skip(ranked, node, keys)
+    groups, ranked, candidates = select(keys, start, overloaded, load, limit, beta)  # first phase
 
     # Second phase: distribute them again.
     balance = Balance(load, fixed, np.argsort(load, kind="mergesort"))  # stable, so ties by node
