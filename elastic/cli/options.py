@@ -27,7 +27,7 @@ PAPER001_EXPERIMENTS = (
     *("table1", "table2", "figure2", "figure3", "figure4", "figure5a", "figure5b", "memory", "speed"),
 )  # elastic.experiments.paper001.EXPERIMENTS
 PAPER002_EXPERIMENTS = (
-    *("figure7", "figure8", "figure9", "nodes", "fluctuation", "share", "service-level", "second-hash"),
+    *("figure7", "figure8", "figure9", "nodes", "fluctuation", "share", "standbys", "service-level", "second-hash"),
 )  # elastic.experiments.paper002.EXPERIMENTS
 PAPER003_EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")
 PAPER004_EXPERIMENTS = (*(f"figure{number}" for number in range(4, 13)), "senders")

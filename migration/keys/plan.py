@@ -1,6 +1,5 @@
 """`plan_keys`: move single keys between nodes until none exceeds the cap, with the strategy of the caller's choice."""
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -139,12 +138,13 @@ def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal
         if other is None or _count_entries(problem, other) >= fewest:
             break
         fewest = _count_entries(problem, other)
-    for tried in itertools.count():
+    tried = 0
+    while True:
         kept = _attempt(propose, problem.with_most_entries(fewest))
         if kept is not None and _count_entries(problem, kept) <= fewest:
-            break
+            return fewest, kept
         fewest += 1 if tried < _STEPS_UP else fewest
-    return fewest, kept
+        tried += 1
 
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from elastic.experiments.paper002.sweeps import format_value
-from elastic.experiments.results import Rows, group_by
+from elastic.experiments.results import Rows, format_value, group_by
 from elastic.experiments.style import BARS, add_legend, add_title, label_axes, make_panels
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """What experiments share: strategies that rebalance a synthetic stream of keys with standbys, interval by interval."""
 
-import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,14 +8,14 @@ import numpy as np
 
 from elastic.experiments.paper002.scale import FULL, ExperimentScale
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
-from migration.keys import KEY_STRATEGIES, STANDBY_STRATEGIES, KeyLoads, KeyStandbys, hash_standbys, plan_keys
+from elastic.experiments.streams import StreamSetting, propose
+from migration.keys import STANDBY_STRATEGIES, KeyLoads, KeyStandbys, hash_standbys
 from migration.keys.key_plan import find_new_copies
 from migration.keys.loads import Nodes
-from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
+from migration.keys.problem import KeyProblem, KeyProposal
 from migration.keys.standbys import NOWHERE, NodeRows
 from migration.keys.workloads import KeyWorkload
 
-MILLISECOND = 1e-3
 Sample = dict[str, float]  # by column of `Mean`
 
 
@@ -33,29 +32,20 @@ class Mean(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The parameters of a trajectory. `covered` keys of all have a standby; `next_node` puts it on the node after."""
+class Setting(StreamSetting):
+    """The parameters of a trajectory. `covered` keys of all have `count` standbys, by `next_node` on the next."""
 
-    keys: int
-    nodes: int
-    skew: float
-    fluctuation: float
-    window: int
-    theta: float
-    most_entries: int
     share: float
     covered: float = 1.0
+    count: int = 1
     next_node: bool = False
-
-    def workload(self, seed: int) -> KeyWorkload:
-        return KeyWorkload.zipf(self.keys, self.nodes, self.skew, self.fluctuation, self.window, seed)
 
     def standby_homes(self, workload: KeyWorkload) -> NodeRows:
         """Where standbys are by hash; a service level covers keys whatever they weigh."""
         has_one = np.arange(self.keys) % 1_000 < 1_000 * self.covered
         if self.next_node:
             return np.where(has_one, (workload.home + 1) % self.nodes, NOWHERE)[:, None].astype(np.int32)
-        return hash_standbys(workload.hashes, workload.home, self.nodes, has_one.astype(np.int32))
+        return hash_standbys(workload.hashes, workload.home, self.nodes, self.count * has_one.astype(np.int32))
 
 
 @dataclass(eq=False)
@@ -106,12 +96,7 @@ def _plan_once(
 ) -> tuple[Sample, KeyProposal]:
     """One plan with its time; with the smallest theta that works where theta is too small."""
     problem = KeyProblem.of(loads, setting.nodes, setting.theta, setting.most_entries, None, standbys)
-    began = time.perf_counter()
-    try:
-        proposal, relaxed = KEY_STRATEGIES[strategy](problem), False
-    except NotPlaced:
-        proposal, relaxed = _relax(loads, strategy, setting, standbys), True
-    milliseconds = (time.perf_counter() - began) / MILLISECOND
+    proposal, relaxed, milliseconds = propose(problem, strategy, {})
     entries = len(problem.find_overrides(proposal.destination, proposal.standbys))
     background, switches = 0.0, 0
     if standbys is not None and proposal.standbys is not None:
@@ -127,16 +112,6 @@ def _plan_once(
         "relaxed_percent": 100.0 * (relaxed or entries > setting.most_entries),
     }
     return sample, proposal
-
-
-def _relax(loads: KeyLoads, strategy: str, setting: Setting, standbys: KeyStandbys | None) -> KeyProposal:
-    plan = plan_keys(loads, setting.nodes, setting.theta, strategy, setting.most_entries, relax=True, standbys=standbys)
-    if standbys is None:
-        destination = np.array(loads.current)
-        destination[np.searchsorted(loads.hashes, plan.moves.hashes)] = plan.moves.targets
-        return KeyProposal(destination, plan.reason)
-    routed, places = plan.entries.route(loads.hashes, loads.home, standbys.home)
-    return KeyProposal(routed, plan.reason, standbys=places)
 
 
 def summarise(trajectories: list[list[Sample]]) -> Mean:

@@ -25,6 +25,7 @@ class ExperimentScale:
     fluctuations: tuple[float, ...] = (0.2, 0.5, 1.0, 1.5, 2.0)
     shares: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     covered: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0)  # of the keys: those whose service level asks for a standby
+    counts: tuple[int, ...] = (1, 2, 4)  # standbys of a key
     skew_node_counts: tuple[int, ...] = (5, 10, 20, 40)
     skew_key_counts: tuple[int, ...] = (5_000, 10_000, 100_000, 1_000_000)
     skew_intervals: int = 20
@@ -32,18 +33,19 @@ class ExperimentScale:
 
 FULL = ExperimentScale()
 QUICK = ExperimentScale(
-    keys=2_000,
+    keys=500,
     nodes=5,
-    most_entries=500,
+    most_entries=200,
     runs=1,
     intervals=2,
     thetas=(0.08, 0.2),
-    key_counts=(1_000, 2_000),
+    key_counts=(500, 1_000),
     node_counts=(3, 5),
     fluctuations=(0.5, 1.0),
     shares=(0.0, 0.9),
     covered=(0.5, 1.0),
+    counts=(1, 2),
     skew_node_counts=(3, 5),
-    skew_key_counts=(1_000, 2_000),
+    skew_key_counts=(500, 1_000),
     skew_intervals=2,
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from elastic.experiments.paper002.lab import Lab
-from elastic.experiments.results import Rows, format_number, format_table
+from elastic.experiments.results import Rows, format_number, format_table, format_value
 
 STRATEGIES = ("min-table", "readj", "mixed", "task-b", "ftlb", "switch-first")
 
@@ -45,6 +45,11 @@ def measure_by_share(lab: Lab) -> list[SweepRow]:
     return _sweep(lab, "share", lab.scale.shares, ("mixed", "ftlb", "switch-first"))
 
 
+def measure_by_count(lab: Lab) -> list[SweepRow]:
+    """With standbys that work nothing, so that only the chance to meet one counts."""
+    return _sweep(lab, "count", lab.scale.counts, ("mixed", "ftlb", "switch-first"), share=0.0)
+
+
 def measure_by_service_level(lab: Lab) -> list[SweepRow]:
     return _sweep(lab, "covered", lab.scale.covered, ("mixed", "ftlb", "switch-first"))
 
@@ -82,11 +87,6 @@ def _sweep(
                 )
             )
     return rows
-
-
-def format_value(value: float) -> str:
-    """A parameter without an exponent: 0.08, 1.5, 15, 1,000,000."""
-    return f"{value:,.0f}" if value >= 1_000 else f"{value:g}"
 
 
 def format_rows(rows: Rows) -> str:
