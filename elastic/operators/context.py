@@ -65,6 +65,15 @@ class Context:
         return self._moment.round
 
     @property
+    def complete_until_ms(self) -> int | None:
+        """The event time up to which the stage has got all rows that are not late; None without a watermark.
+
+        For rows it is the watermark. For timers it is that of the next batch in the first stage only: the rows of this
+        batch come to later stages after the timers.
+        """
+        return self.watermark_ms if self._moment.unit.stage == 0 else self._moment.watermark_ms
+
+    @property
     def timestamp_ms(self) -> int:
         """The processing time of the batch."""
         return self._moment.timestamp_ms

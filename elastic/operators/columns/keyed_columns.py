@@ -107,11 +107,19 @@ class KeyedColumns:
             arrays.append(pa.array(column.copy() if rows is None else column[rows]))
         return pa.Table.from_arrays(arrays, [*self.key_schema.names, *self._columns])
 
-    def get(self, key: Sequence[Any]) -> dict[str, Any] | None:
-        """Return the columns of one key, given as one value per key column; None for an unknown key."""
+    def take_keys(self, rows: Words | None = None) -> list[pa.Array]:
+        """Return the key columns of some rows, or of all; they may share memory with this object."""
+        return self._keys.take(rows)
+
+    def find_key(self, key: Sequence[Any]) -> int:
+        """Return the row number of one key, given as one value per key column; -1 for an unknown key."""
         types = self.key_schema.types
         columns = [pa.array([to_arrow_value(value, kind)], kind) for value, kind in zip(key, types, strict=True)]
-        row = int(self._keys.find(columns)[0])
+        return int(self._keys.find(columns)[0])
+
+    def get(self, key: Sequence[Any]) -> dict[str, Any] | None:
+        """Return the columns of one key, given as one value per key column; None for an unknown key."""
+        row = self.find_key(key)
         return None if row < 0 else {name: self.column(name)[row].item() for name in self._columns}
 
     def keep(self, rows: NDArray[Any]) -> None:

@@ -1,0 +1,77 @@
+"""Random streams with disorder and lateness, mixed with faults, and the clocks that the engine would show for them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+
+from elastic.operators.testing import Crash, InputBatch, OperatorTester, Rekey, Scale
+
+TASKS = 5
+DELAY_MS = 20
+END_MS = 10_000_000
+SCHEMA = pa.schema([("key", pa.string()), ("t", pa.int64()), ("x", pa.int64())])
+
+Row = dict[str, Any]
+
+keys = st.sampled_from(["a", "b", "c", "d", None])
+rows = st.builds(
+    lambda key, t, x: {"key": key, "t": t, "x": x},
+    keys,
+    st.one_of(st.integers(-30, 200), st.none()),
+    st.one_of(st.integers(0, 4), st.none()),
+)
+batches = st.lists(st.lists(rows, max_size=6), min_size=1, max_size=8)
+faults = st.one_of(
+    st.builds(Scale, st.integers(1, 4)),
+    st.just(Crash("node-1")),
+    st.builds(Rekey, st.dictionaries(keys, st.one_of(st.integers(0, TASKS - 1), st.none()), max_size=3)),
+)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, rows: st.SearchStrategy[list[list[Row]]] = batches) -> "Scenario":
+    """Return batches with faults between them; most batches advance in time, so that windows end."""
+    drawn = draw(rows)
+    advance = draw(st.integers(0, 60))
+    for number, batch in enumerate(drawn):
+        for row in batch:
+            row["t"] = None if row["t"] is None else row["t"] + number * advance
+    return Scenario(drawn, [draw(st.lists(faults, max_size=2)) for _ in drawn])
+
+
+@dataclass
+class Scenario:
+    """Batches, and what happens after each of them."""
+
+    batches: list[list[Row]]
+    faults: list[list[Any]]
+
+    def run(self, tester: OperatorTester) -> list[Row]:
+        """Run it; then the watermark and the clock pass everything."""
+        items: list[Any] = []
+        for batch, faults in zip(self.batches, self.faults, strict=True):
+            items += [batch, *(fault for fault in faults if not isinstance(fault, Crash)), *_crashes(faults)]
+        last = InputBatch([], timestamp_ms=END_MS, next_watermark_ms=END_MS)
+        return tester.run([*items, last, InputBatch([], timestamp_ms=END_MS + 1, next_watermark_ms=END_MS + 1)])
+
+    def clocked(self) -> Iterator[tuple[list[Row], int, int | None]]:
+        """Yield every batch with its processing time and the watermark for its rows."""
+        watermark: int | None = None
+        for number, batch in enumerate(self.batches):
+            yield batch, number * 1_000, watermark
+            newest = max((row["t"] for row in batch if row["t"] is not None), default=None)
+            if newest is not None:
+                watermark = newest - DELAY_MS if watermark is None else max(watermark, newest - DELAY_MS)
+
+
+def _crashes(faults: Sequence[Any]) -> list[Any]:
+    """Return crashes behind a `Scale` to a number of nodes that is certain to have the first one."""
+    return [fault for fault in faults if isinstance(fault, Crash)]
+
+
+def canonical(rows: list[Row]) -> list[str]:
+    """Return rows in an order of their own: that of different keys depends on their units."""
+    return sorted(map(repr, rows))
