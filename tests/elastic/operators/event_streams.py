@@ -1,6 +1,6 @@
 """Random streams with disorder and lateness, mixed with faults, and the clocks that the engine would show for them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,14 @@ SCHEMA = pa.schema([("key", pa.string()), ("t", pa.int64()), ("x", pa.int64())])
 
 Row = dict[str, Any]
 
+
+@dataclass(frozen=True)
+class CrashOne:
+    """The crash of one of the nodes that there are, whatever their names."""
+
+    number: int
+
+
 keys = st.sampled_from(["a", "b", "c", "d", None])
 rows = st.builds(
     lambda key, t, x: {"key": key, "t": t, "x": x},
@@ -26,7 +34,7 @@ rows = st.builds(
 batches = st.lists(st.lists(rows, max_size=6), min_size=1, max_size=8)
 faults = st.one_of(
     st.builds(Scale, st.integers(1, 4)),
-    st.just(Crash("node-1")),
+    st.builds(CrashOne, st.integers(0, 3)),
     st.builds(Rekey, st.dictionaries(keys, st.one_of(st.integers(0, TASKS - 1), st.none()), max_size=3)),
 )
 
@@ -51,11 +59,15 @@ class Scenario:
 
     def run(self, tester: OperatorTester) -> list[Row]:
         """Run it; then the watermark and the clock pass everything."""
-        items: list[Any] = []
+        emitted: list[Row] = []
         for batch, faults in zip(self.batches, self.faults, strict=True):
-            items += [batch, *(fault for fault in faults if not isinstance(fault, Crash)), *_crashes(faults)]
-        last = InputBatch([], timestamp_ms=END_MS, next_watermark_ms=END_MS)
-        return tester.run([*items, last, InputBatch([], timestamp_ms=END_MS + 1, next_watermark_ms=END_MS + 1)])
+            emitted += tester.run([batch])
+            for fault in faults:
+                nodes = tester.assignment.nodes
+                tester.run([Crash(nodes[fault.number % len(nodes)]) if isinstance(fault, CrashOne) else fault])
+        for end_ms in (END_MS, END_MS + 1):
+            emitted += tester.run([InputBatch([], timestamp_ms=end_ms, next_watermark_ms=end_ms)])
+        return emitted
 
     def clocked(self) -> Iterator[tuple[list[Row], int, int | None]]:
         """Yield every batch with its processing time and the watermark for its rows."""
@@ -65,11 +77,6 @@ class Scenario:
             newest = max((row["t"] for row in batch if row["t"] is not None), default=None)
             if newest is not None:
                 watermark = newest - DELAY_MS if watermark is None else max(watermark, newest - DELAY_MS)
-
-
-def _crashes(faults: Sequence[Any]) -> list[Any]:
-    """Return crashes behind a `Scale` to a number of nodes that is certain to have the first one."""
-    return [fault for fault in faults if isinstance(fault, Crash)]
 
 
 def canonical(rows: list[Row]) -> list[str]:
