@@ -59,6 +59,15 @@ class Window:
         """Return the end of the last window of each pane, after which the pane is not needed."""
         return panes - (panes - self.start) % self.slide + self.size
 
+    def assign(self, times: Words) -> tuple[Words, Words]:
+        """Return pairs of a time, by its position, and the end of a window that it is in; windows in order."""
+        last = self.last_ends(times)
+        if self.windows_per_pane == 1:
+            return np.arange(len(times)), last
+        ends = last[:, None] - np.arange(self.windows_per_pane)[::-1] * self.slide
+        is_inside = ends > times[:, None]
+        return np.nonzero(is_inside)[0], ends[is_inside]
+
 
 @dataclass(frozen=True)
 class SessionWindow:
