@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from elastic.errors import InvalidOutput, OperatorFailed
 from elastic.operators.context import Context, Moment
+from elastic.operators.expiry import TTL_TIMER, parse_ttl_ms
 from elastic.operators.grouping import group_rows
 from elastic.operators.keyed import MISSING, KeyedOperator, ValueState
 from elastic.operators.operator import Operator, State
@@ -151,6 +152,7 @@ class KeyedCaller:
         self._key = key
         self._name = name
         self._skip = skip
+        self._ttl_ms = parse_ttl_ms(operator.ttl)
 
     def rows(self, step: UnitStep, rows: pa.Table) -> None:
         keys, ordered, offsets = group_rows(rows, self._key)
@@ -165,7 +167,13 @@ class KeyedCaller:
 
     def timers(self, step: UnitStep, due: list[Timer]) -> None:
         context = Context(step.moment, for_timers=True)
+        # First what has expired, at whatever time: a timer of the same batch must not see it.
         for timer in due:
+            if timer.name == TTL_TIMER:
+                step.state.value.pop(timer.key, None)
+        for timer in due:
+            if timer.name == TTL_TIMER:
+                continue
             handle = partial(self._operator.handle_expired, timer.key, timer)
             self._call(step, context, timer.key, handle, partial(_dicts_of_timer, timer))
 
@@ -179,11 +187,15 @@ class KeyedCaller:
     ) -> None:
         """Call the operator for one key; `rows` returns what is quarantined if that fails."""
         values: dict[Any, Any] = step.state.value
+        if self._ttl_ms is not None:
+            self._expire(step, key)
         before = copy_value(values[key], self._name) if self._skip and key in values else MISSING
         context.key = key
         try:
             state = ValueState(values, key, self._operator.initial_state)
             run_call(step, context, partial(handle, state, context), settle=self._skip)
+            if self._ttl_ms is not None:
+                self._renew(step, key, state)
         except CallFailed as failed:
             failing = rows()
             if not self._skip:
@@ -193,6 +205,22 @@ class KeyedCaller:
             else:
                 values[key] = before
             step.quarantine.add(failing, failed.cause)
+
+
+    def _expire(self, step: UnitStep, key: Any) -> None:
+        """Forget the value of a key that has expired, before its timer fires at the end of the batch."""
+        expires = step.state.timers.get("processing", key, TTL_TIMER)
+        if expires is not None and expires <= step.moment.timestamp_ms:
+            step.state.value.pop(key, None)
+            step.state.timers.delete("processing", key, TTL_TIMER)
+
+    def _renew(self, step: UnitStep, key: Any, state: ValueState) -> None:
+        """Give a value that was updated another time to live."""
+        if not state.exists():
+            step.state.timers.delete("processing", key, TTL_TIMER)
+        elif state.is_updated:
+            expires = step.moment.timestamp_ms + (self._ttl_ms or 0)
+            step.state.timers.set(Timer(expires, "processing", TTL_TIMER, key))
 
 
 def _dicts(rows: pa.Table, begin: int, end: int) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from elastic.operators.event_times import mask_until
 from elastic.operators.timers import KINDS, Timer, TimerKind, Timers
 from storage.state import UnitId
 
+RESERVED = "elastic."  # begins the names of timers of ready-made operators, and of those that end the life of state
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -36,6 +38,13 @@ class Moment:
         return {"event": self.next_watermark_ms, "processing": self.timestamp_ms}
 
 
+@dataclass(frozen=True, slots=True)
+class _AtLatest:
+    """A timer to set unless it is set for an earlier time."""
+
+    timer: Timer
+
+
 class Context:
     """The batch, its time, its random numbers, and timers.
 
@@ -46,7 +55,7 @@ class Context:
     def __init__(self, moment: Moment, *, timers_allowed: bool = True, for_timers: bool = False) -> None:
         self._moment = moment
         self._timers_allowed = timers_allowed
-        self._changes: list[Timer | tuple[str, Any, str]] = []
+        self._changes: list[Timer | _AtLatest | tuple[str, Any, str]] = []
         self._random: np.random.Generator | None = None
         self.key: Any = None  # the key of this call, for keyed operators
         self.watermark_ms = moment.next_watermark_ms if for_timers else moment.watermark_ms
@@ -87,12 +96,17 @@ class Context:
 
     def set_timer(self, at_ms: int, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
         """Set the timer of this kind and name, or move it. `key` is for operators without keys of their own."""
-        self._check(kind)
+        self._check(kind, name)
         self._changes.append(Timer(int(at_ms), kind, name, self.key if key is None else key))
+
+    def set_timer_by(self, at_ms: int, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
+        """Set the timer of this kind and name, unless it is set for an earlier time already."""
+        self._check(kind, name)
+        self._changes.append(_AtLatest(Timer(int(at_ms), kind, name, self.key if key is None else key)))
 
     def delete_timer(self, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
         """Delete the timer of this kind and name, if it is set."""
-        self._check(kind)
+        self._check(kind, name)
         self._changes.append((kind, self.key if key is None else key, name))
 
     def late(self, rows: Any, column: str) -> Any:
@@ -117,6 +131,10 @@ class Context:
         for change in self._changes:
             if isinstance(change, Timer):
                 timers.set(change)
+            elif isinstance(change, _AtLatest):
+                known = timers.get(change.timer.kind, change.timer.key, change.timer.name)
+                if known is None or change.timer.at_ms < known:
+                    timers.set(change.timer)
             else:
                 timers.delete(*change)
         self._changes.clear()
@@ -125,8 +143,10 @@ class Context:
         """Discard the timer changes; the engine calls it when the operator's call fails."""
         self._changes.clear()
 
-    def _check(self, kind: str) -> None:
+    def _check(self, kind: str, name: str) -> None:
         if not self._timers_allowed:
             raise InvalidJob("a stateless operator cannot set timers. Make it an Operator or a KeyedOperator.")
+        if name.startswith(RESERVED) and self.key is not None:
+            raise InvalidJob(f"timers whose names begin with {RESERVED!r} are the engine's. Rename {name!r}.")
         if kind not in KINDS:
             raise InvalidJob(f"unknown timer kind {kind!r}. Use 'event' or 'processing'.")

@@ -73,6 +73,10 @@ class Clock:
         """Set a timer of the unit that fires when `now` reaches a time."""
         context.set_timer(-(-(at + self.lateness) // _US_PER_MS), self.timer_kind, name)
 
+    def set_timer_by(self, context: Context, at: int, name: str) -> None:
+        """Set such a timer, unless it fires earlier already."""
+        context.set_timer_by(-(-(at + self.lateness) // _US_PER_MS), self.timer_kind, name)
+
     @property
     def result_type(self) -> pa.DataType:
         """The type of times in results: that of the column, in microseconds at least; integers stay milliseconds."""

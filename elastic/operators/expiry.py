@@ -16,6 +16,9 @@ from elastic.operators.columns import KeyedColumns
 from elastic.operators.context import Context
 from elastic.operators.kernels import Words
 
+TTL_TIMER = "elastic.ttl"  # of a key of a `KeyedOperator`; deletes its state without a call
+SWEEP_TIMER = "elastic.sweep"
+
 _SWEEPS = 4  # per time to live: more free memory sooner, and cost O(keys) each
 
 
@@ -29,11 +32,16 @@ def parse_ttl_ms(ttl: str | None) -> int | None:
     return parsed
 
 
+def schedule_sweep(context: Context, expires_ms: int, ttl_ms: int) -> None:
+    """Set the timer at which state is to be swept for what expires at this time, a few times per `ttl_ms` at most."""
+    at_ms = max(expires_ms, context.timestamp_ms + ttl_ms // _SWEEPS, context.timestamp_ms + 1)
+    context.set_timer_by(at_ms, "processing", SWEEP_TIMER)
+
+
 class Expiry:
     """The time to live of keyed columns: a column with the time at which each row expires, and a timer to sweep."""
 
     COLUMN: ClassVar[str] = "elastic.expires"
-    TIMER: ClassVar[str] = "elastic.sweep"
 
     def __init__(self, ttl_ms: int) -> None:
         self.ttl_ms = ttl_ms
@@ -45,9 +53,7 @@ class Expiry:
     def renew(self, state: KeyedColumns, numbers: Words, context: Context) -> None:
         """Give rows another time to live, and see to it that they are swept."""
         state.column(self.COLUMN)[numbers] = context.timestamp_ms + self.ttl_ms
-        # Multiples of the interval, so that setting the timer again does not move it.
-        interval = max(self.ttl_ms // _SWEEPS, 1)
-        context.set_timer((context.timestamp_ms // interval + 1) * interval, "processing", self.TIMER)
+        schedule_sweep(context, context.timestamp_ms + self.ttl_ms, self.ttl_ms)
 
     def sweep(self, state: KeyedColumns, context: Context) -> None:
         """Drop the rows that have expired; called when the timer fires."""
@@ -56,6 +62,4 @@ class Expiry:
         if not is_live.all():
             state.keep(is_live)
         if len(state):
-            interval = max(self.ttl_ms // _SWEEPS, 1)
-            first = int(state.column(self.COLUMN).min())
-            context.set_timer(-(-first // interval) * interval, "processing", self.TIMER)
+            schedule_sweep(context, int(state.column(self.COLUMN).min()), self.ttl_ms)

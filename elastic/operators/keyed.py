@@ -16,12 +16,13 @@ MISSING = object()
 class ValueState:
     """The state of one key. A value from `get` may be changed in place, but only `update` stores it."""
 
-    __slots__ = ("_initial", "_key", "_values")
+    __slots__ = ("_initial", "_key", "_values", "is_updated")
 
     def __init__(self, values: dict[Any, Any], key: Any, initial: Callable[[], Any]) -> None:
         self._values = values
         self._key = key
         self._initial = initial
+        self.is_updated = False  # by this call
 
     def exists(self) -> bool:
         return self._key in self._values
@@ -33,6 +34,7 @@ class ValueState:
 
     def update(self, value: Any) -> None:
         self._values[self._key] = value
+        self.is_updated = True
 
     def clear(self) -> None:
         """Delete the value; the key takes no more memory."""
@@ -49,6 +51,8 @@ class KeyedOperator(Operator):
     """
 
     input_format: ClassVar[str] = "rows"
+    # How long the state of a key lives after its last update, such as "1 hour"; see `elastic.operators.expiry`.
+    ttl: str | None = None
 
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> Yields:
         """Process the rows of one key: at least one, in order."""

@@ -10,15 +10,13 @@ from elastic.errors import InvalidSetting
 from elastic.operators.columns import KeyedColumns
 from elastic.operators.columns.row_store import RowStore
 from elastic.operators.context import Context
-from elastic.operators.expiry import parse_ttl_ms
+from elastic.operators.expiry import parse_ttl_ms, schedule_sweep
 from elastic.operators.joins.sides import INPUT, Side, check_sides, split_sides, stored_schema
 from elastic.operators.operator import Hashes, Operator, State, Yields
 from elastic.operators.timers import Timer
 from elastic.routing.hashing import is_among
 
-_TIMER = "elastic.sweep"
 _FOREVER = 1 << 62
-_SWEEPS = 4  # per time to live
 
 
 @dataclass
@@ -98,14 +96,16 @@ class Enrich(Operator):
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
         held: TableState = state.value
+        assert self._ttl_ms is not None  # noqa: S101 - for the type checker; no one else sets timers
         held.rows.remove(held.rows.expired(context.timestamp_ms))
         if held.rows.compact():
             is_used = np.zeros(len(held.keys), np.bool_)
             is_used[held.rows.owners] = True
             held.keys = held.keys.select(is_used)
             held.rows.renumber(np.cumsum(is_used) - 1)
-        if len(held.rows):
-            self._schedule_sweep(context)
+        first = held.rows.next_expiry()
+        if first is not None:
+            schedule_sweep(context, first, self._ttl_ms)
 
     def part(self, state: State, hashes: Hashes) -> TableState:
         held: TableState = state.value
@@ -148,7 +148,7 @@ class Enrich(Operator):
         held.rows.append(self._table.select(rows), owners, expires=expires)
         held.rows.compact()
         if self._ttl_ms is not None:
-            self._schedule_sweep(context)
+            schedule_sweep(context, expires, self._ttl_ms)
 
     def _enrich(self, held: TableState, rows: pa.Table, context: Context) -> pa.Table:
         owners = held.keys.find(rows)
@@ -166,8 +166,3 @@ class Enrich(Operator):
             *(of_table.column(name) for name in self._table.columns),
         ]
         return pa.Table.from_arrays(arrays, schema=self.output_schema)
-
-    def _schedule_sweep(self, context: Context) -> None:
-        assert self._ttl_ms is not None  # noqa: S101 - for the type checker
-        interval = max(self._ttl_ms // _SWEEPS, 1)
-        context.set_timer((context.timestamp_ms // interval + 1) * interval, "processing", _TIMER)
