@@ -206,7 +206,6 @@ class KeyedCaller:
                 values[key] = before
             step.quarantine.add(failing, failed.cause)
 
-
     def _expire(self, step: UnitStep, key: Any) -> None:
         """Forget the value of a key that has expired, before its timer fires at the end of the batch."""
         expires = step.state.timers.get("processing", key, TTL_TIMER)

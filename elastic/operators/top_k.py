@@ -48,9 +48,7 @@ class TopK(Operator):
 
     copies_timers = True
 
-    def __init__(
-        self, k: int, *, by: str, ascending: bool = False, rank: str = "rank", ttl: str | None = None
-    ) -> None:
+    def __init__(self, k: int, *, by: str, ascending: bool = False, rank: str = "rank", ttl: str | None = None) -> None:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise InvalidSetting("k", k, "expected a number of rows, at least 1")
         self._k = k

@@ -95,7 +95,9 @@ class Aggregation:
     def reset(self, state: KeyedColumns, numbers: Words) -> None:
         """Make groups of a state as if they had no rows."""
         for name, accumulator in self._accumulators.items():
-            state.column(name)[numbers] = np.zeros(1, accumulator.dtype) if _is_sketch(accumulator) else accumulator.initial
+            state.column(name)[numbers] = (
+                np.zeros(1, accumulator.dtype) if _is_sketch(accumulator) else accumulator.initial
+            )
 
     def finish(self, columns: Columns) -> Iterator[pa.Array]:
         """Yield the result of every function, given the accumulators of the groups."""

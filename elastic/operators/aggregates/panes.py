@@ -150,8 +150,10 @@ class PaneAggregate(WindowedAggregate):
         In mode "update" windows need nothing at their end, so the timer waits for the last one of a pane.
         """
         first = np.array([pane])
-        ends = self._window.first_ends(first, held.closed) if self._output_mode == "append" else (
-            self._window.last_ends(first)
+        ends = (
+            self._window.first_ends(first, held.closed)
+            if self._output_mode == "append"
+            else (self._window.last_ends(first))
         )
         due = min(held.due, int(ends[0]))
         if due < held.due or again:

@@ -57,7 +57,10 @@ def merge_intervals(owners: Words, starts: Words, ends: Words) -> MergedSessions
     session_of[order] = np.cumsum(is_first) - 1
     times = (1 << bits) - 1
     return MergedSessions(
-        session_of, packed_starts[first] >> bits, (packed_starts[first] & times) + origin, (latest[last] & times) + origin
+        session_of,
+        packed_starts[first] >> bits,
+        (packed_starts[first] & times) + origin,
+        (latest[last] & times) + origin,
     )
 
 

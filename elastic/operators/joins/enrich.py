@@ -110,7 +110,9 @@ class Enrich(Operator):
     def part(self, state: State, hashes: Hashes) -> TableState:
         held: TableState = state.value
         is_parted = is_among(held.keys.hash_keys(self.key), hashes)
-        part = TableState(held.keys.select(is_parted), held.rows.select(is_parted[held.rows.owners] & held.rows.is_live))
+        part = TableState(
+            held.keys.select(is_parted), held.rows.select(is_parted[held.rows.owners] & held.rows.is_live)
+        )
         part.rows.renumber(np.cumsum(is_parted) - 1)
         if len(part.keys):
             held.rows = held.rows.select(~is_parted[held.rows.owners] & held.rows.is_live)

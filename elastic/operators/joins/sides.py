@@ -28,9 +28,7 @@ class Side:
     time: str | None
     columns: Mapping[str, str]
 
-    def __init__(
-        self, name: str, *, time: str | None = None, columns: Sequence[str] | Mapping[str, str] = ()
-    ) -> None:
+    def __init__(self, name: str, *, time: str | None = None, columns: Sequence[str] | Mapping[str, str] = ()) -> None:
         if isinstance(columns, str):
             columns = (columns,)
         mapping = dict(columns) if isinstance(columns, Mapping) else {column: column for column in columns}

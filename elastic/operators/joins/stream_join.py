@@ -229,9 +229,7 @@ class StreamJoin(Operator):
         at = np.where(has_key[placed.rows], placed.times, UNMATCHABLE)
         return Arrivals(self._sides[side].select(rows), owners, at, placed.expires)
 
-    def _join(
-        self, held: JoinState, side: int, new: Arrivals, numbers: Words, below: int | None
-    ) -> Iterator[pa.Table]:
+    def _join(self, held: JoinState, side: int, new: Arrivals, numbers: Words, below: int | None) -> Iterator[pa.Table]:
         """Yield the pairs of new rows with rows of the other input, and flag both."""
         other = held.stores[1 - side]
         lows, highs = self._bounds(side, new.times)

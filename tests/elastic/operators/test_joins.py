@@ -61,9 +61,7 @@ def test_an_interval_join_has_the_rows_of_a_batch_join(
                 is_left = row["input"] == "ads"
                 named = {"shown": row["t"], "ad": row["n"]} if is_left else {"clicked": row["t"], "click": row["n"]}
                 sides[0 if is_left else 1].append({"key": row["key"], **named})
-    join = IntervalJoin(
-        LEFT, RIGHT, lower=f"{lower} ms", upper=f"{upper} ms", how=how, lateness=f"{lateness} ms"
-    )
+    join = IntervalJoin(LEFT, RIGHT, lower=f"{lower} ms", upper=f"{upper} ms", how=how, lateness=f"{lateness} ms")
     expected = batch_join(*sides, lambda a, b: a["shown"] + lower <= b["clicked"] <= a["shown"] + upper, how)
     assert by_name(scenario.run(new_tester(join))) == by_name(expected)
 

@@ -160,8 +160,10 @@ def test_a_row_is_either_in_a_window_or_emitted_as_late(
         for row in batch
         if row["t"] is not None and watermark is not None and last_end(row["t"]) + lateness <= watermark
     ]
-    expected = expected_windows(scenario, (40, 20, 0), lateness) if kind == "windows" else (
-        expected_sessions(scenario, 20, lateness)
+    expected = (
+        expected_windows(scenario, (40, 20, 0), lateness)
+        if kind == "windows"
+        else (expected_sessions(scenario, 20, lateness))
     )
     passes = stateless(lambda rows: rows, _results(operator) if late == "sink" else SCHEMA)
     tester = OperatorTester(
