@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from elastic.errors import InvalidJob, UnknownColumn
 from elastic.operators.columns import KeyedColumns
@@ -30,8 +31,9 @@ class DropDuplicates(Operator):
     - forever, without `time` and `ttl`;
     - with `ttl`, such as "1 day", for that long in processing time after the last row that has them;
     - with `time`, the name of the event-time column, until the watermark reaches the time of the first row that has
-      them. Then `time` must be one of the columns, as in Spark's `dropDuplicates`; see `drop_duplicates_within_watermark`
-      for duplicates whose times differ. Rows at or before the watermark are late, and dropped, like those without time.
+      them. Then `time` must be one of the columns, as in Spark's `dropDuplicates`; see
+      `drop_duplicates_within_watermark` for duplicates whose times differ. Rows at or before the watermark are late,
+      and dropped; so are rows without a time.
 
     The state has a row per remembered combination in `KeyedColumns`; O(1) per row.
     """
@@ -41,8 +43,8 @@ class DropDuplicates(Operator):
     def __init__(self, *columns: str, time: str | None = None, ttl: str | None = None) -> None:
         if time is not None and time not in columns:
             raise InvalidJob(
-                f"rows with different {time!r} would be duplicates, and remembered for an unknown time. Add {time!r} to "
-                "the columns, or use drop_duplicates_within_watermark(time=..., within=...)."
+                f"rows with different {time!r} would be duplicates, and remembered for an unknown time. Add {time!r} "
+                "to the columns, or use drop_duplicates_within_watermark(time=..., within=...)."
             )
         if time is not None and ttl is not None:
             raise InvalidJob("values are forgotten by event time or after a time to live. Omit `time` or `ttl`.")
@@ -50,14 +52,14 @@ class DropDuplicates(Operator):
         self._time = time
         self._within = 0
         self._ttl_ms = parse_ttl_ms(ttl)
-        self._clock = Clock(None, pa.timestamp("us", "UTC"))
+        self.clock = Clock(None, pa.timestamp("us", "UTC"))
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         bound = super().bind(key, input_schema)
         for column in self._columns:
             if column not in input_schema.names:
                 raise UnknownColumn(column, input_schema.names)
-        bound._clock = Clock.of(self._time, input_schema)
+        bound.clock = Clock.of(self._time, input_schema)
         bound.output_schema = input_schema
         return bound
 
@@ -75,15 +77,15 @@ class DropDuplicates(Operator):
         if self._within:
             return rows
         seen = self.initial_state()
-        first, _ = _first_rows(seen.rows_for(_columns(rows, seen)), len(seen))
-        return rows if len(first) == rows.num_rows else rows.take(pa.array(first))
+        numbers = seen.rows_for(_columns(rows, seen))
+        return rows if len(seen) == rows.num_rows else rows.filter(pa.array(_mask_first(numbers, len(seen))))
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
         seen: KeyedColumns = state.value
-        now = self._clock.now(context)
+        now = self.clock.now(context)
         expires: Any = FOREVER
         if self._time is not None:
-            times, has_time = self._clock.times(rows, context)
+            times, has_time = self.clock.times(rows, context)
             is_kept = times > now if has_time is None else (times > now) & has_time
             if not is_kept.all():
                 rows, times = rows.filter(pa.array(is_kept)), times[is_kept]
@@ -92,12 +94,9 @@ class DropDuplicates(Operator):
             expires = np.full(rows.num_rows, now + self._ttl_ms * _US_PER_MS)
         known = len(seen)
         numbers = seen.rows_for(_columns(rows, seen))
-        if self._forgets:
-            # A row that is still there although it has expired is as good as forgotten.
-            is_new = seen.column(_EXPIRES)[numbers] <= now
-        else:
-            is_new = numbers >= known
-        first, is_first = _first_rows(numbers, len(seen))
+        # A value that is still there although it has expired is as good as forgotten.
+        is_new = seen.column(_EXPIRES)[numbers] <= now if self._forgets else numbers >= known
+        is_first = _mask_first(numbers, len(seen))
         is_new &= is_first
         if self._forgets:
             renewed = is_first if self._ttl_ms is not None else is_new
@@ -107,7 +106,7 @@ class DropDuplicates(Operator):
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
         seen: KeyedColumns = state.value
-        now = self._clock.now(context)
+        now = self.clock.now(context)
         is_remembered = seen.column(_EXPIRES) > now
         if not is_remembered.all():
             seen.keep(is_remembered)
@@ -141,7 +140,7 @@ class DropDuplicates(Operator):
         duration = self._within if self._ttl_ms is None else self._ttl_ms * _US_PER_MS
         interval = max(duration // _SWEEPS, _MIN_INTERVAL)
         if len(expires):
-            self._clock.set_timer_by(context, max(int(expires.min()), now + interval), _TIMER)
+            self.clock.set_timer_by(context, max(int(expires.min()), now + interval), _TIMER)
 
 
 class _WithinWatermark(DropDuplicates):
@@ -168,10 +167,10 @@ def _columns(rows: pa.Table, seen: KeyedColumns) -> Any:
     return [rows.column(name) for name in names] if len(names) > 1 else rows.column(names[0])
 
 
-def _first_rows(numbers: Words, count: int) -> tuple[Words, Any]:
-    """Return the position of the first occurrence of each number, in order, and a mask of these positions."""
+def _mask_first(numbers: Words, count: int) -> NDArray[np.bool_]:
+    """Return a mask of the first occurrence of each number."""
     first = np.full(count, len(numbers), np.int64)
     np.minimum.at(first, numbers, np.arange(len(numbers)))
     is_first = np.zeros(len(numbers), np.bool_)
     is_first[first[first < len(numbers)]] = True
-    return np.flatnonzero(is_first), is_first
+    return is_first

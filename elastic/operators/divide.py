@@ -8,9 +8,9 @@ An operator's state can be divided if the operator
 
 Any other state belongs to the task. Timers need no help from the operator: a timer of a key goes wherever the key goes.
 All timers of a `KeyedOperator` are of a key; another operator names the key with `set_timer(..., key=...)`. A timer
-without a key, or with one that is not of the stage's key types, belongs to the task and stays, or is copied if the
-operator says so (`copies_timers`): both units then have it, at the earlier time if both had it before. Hence the last condition
-above: whether such a timer may stay behind when keys leave is for the operator to say.
+without a key, or with one that is not of the stage's key types, belongs to the task and stays. Hence the last
+condition above: whether such a timer may stay behind when keys leave is for the operator to say. With `copies_timers`
+timers without a key are copied: both units then have them, at the earlier time if both had them before.
 """
 
 from collections.abc import Sequence

@@ -8,10 +8,10 @@ from elastic.operators.aggregates.functions import (
     approx_count_distinct,
     avg,
     count,
-    max,
+    max,  # noqa: A004 - the names that Spark uses
     mean,
-    min,
-    sum,
+    min,  # noqa: A004 - the names that Spark uses
+    sum,  # noqa: A004 - the names that Spark uses
 )
 
 __all__ = [

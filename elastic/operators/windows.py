@@ -43,16 +43,14 @@ class Window:
 
     def panes(self, times: Words) -> Words:
         """Return the beginning of the pane of each time."""
-        pane = self.pane
-        if self.start % pane == 0:
-            return times - times % pane
-        return times - (times - self.start) % pane
+        begins: Words = times - (times - self.start) % self.pane
+        return begins
 
     def first_ends(self, panes: Words, after: int) -> Words:
         """Return the end of the first window of each pane that ends later than `after`; or of a later window."""
         # Ends are at start + size + k slide, and a pane lies in no window that ends with or before its beginning.
         origin = self.start + self.size
-        later = np.maximum(panes, after)
+        later: Words = np.maximum(panes, after)
         return later + self.slide - (later - origin) % self.slide
 
     def last_ends(self, panes: Words) -> Words:

@@ -39,7 +39,7 @@ class Aggregate(Operator):
         self._silent = silent
         ttl_ms = parse_ttl_ms(ttl)
         self._expiry = None if ttl_ms is None else Expiry(ttl_ms)
-        self._aggregation = Aggregation({})
+        self.aggregation = Aggregation({})
 
     @property
     def functions(self) -> dict[str, AggregateFunction]:
@@ -83,30 +83,30 @@ class Aggregate(Operator):
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         bound = super().bind(key, input_schema)
-        bound._aggregation = Aggregation.bind(self._functions, input_schema, key)
+        bound.aggregation = Aggregation.bind(self._functions, input_schema, key)
         if not self._silent:
-            bound.output_schema = pa.schema([*bound.key_fields, *bound._aggregation.fields])
+            bound.output_schema = pa.schema([*bound.key_fields, *bound.aggregation.fields])
         return bound
 
     def initial_state(self) -> KeyedColumns:
         others = {} if self._expiry is None else {Expiry.COLUMN: "int64"}
-        return self._aggregation.new_state(pa.schema(self.key_fields), others)
+        return self.aggregation.new_state(pa.schema(self.key_fields), others)
 
     def combine(self, rows: pa.Table) -> pa.Table:
-        lifted = self._aggregation.lift(rows, {name: rows.column(name) for name in self.key})
-        return self._aggregation.reduce(lifted, pa.schema(self.key_fields))
+        lifted = self.aggregation.lift(rows, {name: rows.column(name) for name in self.key})
+        return self.aggregation.reduce(lifted, pa.schema(self.key_fields))
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        return self._aggregation.reduce(partials, pa.schema(self.key_fields))
+        return self.aggregation.reduce(partials, pa.schema(self.key_fields))
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
         groups: KeyedColumns = state.value
         numbers = groups.rows_for(rows)
         if self._expiry is not None:
             touched = np.unique(numbers)
-            self._aggregation.reset(groups, touched[self._expiry.is_expired(groups, touched, context)])
+            self.aggregation.reset(groups, touched[self._expiry.is_expired(groups, touched, context)])
             self._expiry.renew(groups, touched, context)
-        self._aggregation.add(groups, numbers, rows)
+        self.aggregation.add(groups, numbers, rows)
         if self._silent:
             return None
         return [self._results(groups, np.unique(numbers))]
@@ -133,5 +133,5 @@ class Aggregate(Operator):
         return dict(found[0])
 
     def _results(self, groups: KeyedColumns, rows: Any) -> pa.Table:
-        arrays = [*groups.take_keys(rows), *self._aggregation.finish_rows(groups, rows)]
-        return pa.Table.from_arrays(arrays, schema=pa.schema([*self.key_fields, *self._aggregation.fields]))
+        arrays = [*groups.take_keys(rows), *self.aggregation.finish_rows(groups, rows)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema([*self.key_fields, *self.aggregation.fields]))

@@ -10,7 +10,8 @@ result. Accumulators of the same group merge in any order, each by its own rule,
 a sender, partials between stages, rows in a state, panes of a window and sessions that grow together.
 
 The functions follow Spark: nulls are ignored, an aggregate of nothing but nulls is null (a count is 0), and NaN is
-greater than any other number. Integers wrap around at 64 bits. A float sum depends on the order of its rows by rounding.
+greater than any other number. Integers wrap around at 64 bits. The sum of floats is rounded, and so depends on the
+order of its rows.
 """
 
 from collections.abc import Sequence

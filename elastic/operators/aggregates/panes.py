@@ -60,7 +60,7 @@ class PaneAggregate(WindowedAggregate):
         self._window = window
 
     def initial_state(self) -> PaneState:
-        return PaneState(self._aggregation.new_state(self._groups, {_BEGIN: "int64"}))
+        return PaneState(self.aggregation.new_state(self._groups, {_BEGIN: "int64"}))
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Return keys and panes with their aggregates; the rows themselves if late ones are to be emitted."""
@@ -68,12 +68,12 @@ class PaneAggregate(WindowedAggregate):
             return rows
         keys = {name: rows.column(name) for name in self.key}
         if self._time is None:  # the time of the batch is not known yet, but it is the same for all
-            return self._aggregation.reduce(self._aggregation.lift(rows, keys), pa.schema(self.key_fields))
-        return self._aggregation.reduce(self._lift(*self._timed(rows)), self._groups)
+            return self.aggregation.reduce(self.aggregation.lift(rows, keys), pa.schema(self.key_fields))
+        return self.aggregation.reduce(self._lift(*self._timed(rows)), self._groups)
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
         held: PaneState = state.value
-        now = self._clock.now(context)
+        now = self.clock.now(context)
         if self.late != "drop":
             rows, times = self._timed(rows)
             is_late = self._window.last_ends(self._window.panes(times)) <= now
@@ -82,7 +82,7 @@ class PaneAggregate(WindowedAggregate):
                 rows, times = rows.filter(pa.array(~is_late)), times[~is_late]
             rows = self._lift(rows, times)
         elif self._time is None:
-            times, _ = self._clock.times(rows, context)
+            times, _ = self.clock.times(rows, context)
             rows = rows.append_column(_PANE, pa.array(self._window.panes(times)))
         if self._time is not None:
             held.closed = max(held.closed, now)
@@ -91,14 +91,14 @@ class PaneAggregate(WindowedAggregate):
             return
         numbers = held.panes.rows_for(rows)
         held.panes.column(_BEGIN)[numbers] = panes
-        self._aggregation.add(held.panes, numbers, rows)
+        self.aggregation.add(held.panes, numbers, rows)
         self._schedule(held, int(panes.min()), context)
         if self._output_mode == "update":
             yield self._emit(self._windows(held.panes, np.unique(numbers), now, FOREVER, whole=True))
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
         held: PaneState = state.value
-        now = self._clock.now(context)
+        now = self.clock.now(context)
         if now >= held.due:
             panes = held.panes.column(_BEGIN)
             if self._output_mode == "append":
@@ -134,7 +134,7 @@ class PaneAggregate(WindowedAggregate):
 
     def _lift(self, rows: pa.Table, times: Words) -> pa.Table:
         groups = {name: rows.column(name) for name in self.key}
-        return self._aggregation.lift(rows, {**groups, _PANE: self._window.panes(times)})
+        return self.aggregation.lift(rows, {**groups, _PANE: self._window.panes(times)})
 
     def _drop_late(self, rows: pa.Table, now: int) -> tuple[pa.Table, Words]:
         """Drop rows all of whose windows are complete; return the panes of the others too."""
@@ -157,7 +157,7 @@ class PaneAggregate(WindowedAggregate):
         )
         due = min(held.due, int(ends[0]))
         if due < held.due or again:
-            self._clock.set_timer(context, due, _TIMER)
+            self.clock.set_timer(context, due, _TIMER)
         held.due = due
 
     def _windows(self, panes: KeyedColumns, rows: Words, after: int, until: int, *, whole: bool = False) -> pa.Table:
@@ -185,13 +185,13 @@ class PaneAggregate(WindowedAggregate):
         ends = np.unique(ends[ends <= np.tile(last, self._window.windows_per_pane)])
         for end in ends.tolist():
             covered = rows[(begins >= end - self._window.size) & (begins < end)]
-            merged = self._aggregation.new_state(pa.schema(self.key_fields))
+            merged = self.aggregation.new_state(pa.schema(self.key_fields))
             keys = panes.take_keys(covered)[:-1]
             numbers = merged.rows_for(keys if len(keys) > 1 else keys[0])
             if whole:
                 self._merge_window(merged, panes, end)
             else:
-                self._aggregation.merge(merged, numbers, panes, covered)
+                self.aggregation.merge(merged, numbers, panes, covered)
             yield self._results(merged, np.arange(len(merged)), np.full(len(merged), end))
 
     def _merge_window(self, merged: KeyedColumns, panes: KeyedColumns, end: int) -> None:
@@ -200,8 +200,8 @@ class PaneAggregate(WindowedAggregate):
         for begin in range(end - self._window.size, end, self._window.pane):
             found = panes.find([*keys, pa.array(np.full(len(merged), begin))])
             known = np.flatnonzero(found >= 0)
-            self._aggregation.merge(merged, known, panes, found[known])
+            self.aggregation.merge(merged, known, panes, found[known])
 
     def _results(self, groups: KeyedColumns, rows: Words, ends: Words) -> pa.Table:
         keys = groups.take_keys(rows)[: len(self.key)]
-        return self._to_results(keys, ends - self._window.size, ends, self._aggregation.finish_rows(groups, rows))
+        return self._to_results(keys, ends - self._window.size, ends, self.aggregation.finish_rows(groups, rows))

@@ -144,7 +144,7 @@ class SessionAggregate(WindowedAggregate):
 
     def initial_state(self) -> SessionState:
         empty = np.zeros(0, np.int64)
-        columns = {name: np.zeros(0, each.dtype) for name, each in self._aggregation.accumulators.items()}
+        columns = {name: np.zeros(0, each.dtype) for name, each in self.aggregation.accumulators.items()}
         return SessionState(KeyedColumns(pa.schema(self.key_fields), {}), empty, empty, empty, columns)
 
     def combine(self, rows: pa.Table) -> pa.Table:
@@ -152,11 +152,11 @@ class SessionAggregate(WindowedAggregate):
         if self.late != "drop":
             return rows
         if self._time is None:
-            return self._aggregation.lift(rows, {name: rows.column(name) for name in self.key})
+            return self.aggregation.lift(rows, {name: rows.column(name) for name in self.key})
         return self._lift(*self._timed(rows))
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
-        now = self._clock.now(context)
+        now = self.clock.now(context)
         if self.late != "drop":
             rows, times = self._timed(rows)
             is_late = times + self._gap <= now
@@ -164,7 +164,7 @@ class SessionAggregate(WindowedAggregate):
                 yield self._emit_late(rows.filter(pa.array(is_late)))
             rows = self._lift(rows, times)
         elif self._time is None:
-            rows = rows.append_column(_TIME, pa.array(self._clock.times(rows, context)[0]))
+            rows = rows.append_column(_TIME, pa.array(self.clock.times(rows, context)[0]))
         times = to_numpy(rows.column(_TIME))
         is_late = times + self._gap <= now
         if is_late.any():
@@ -174,7 +174,7 @@ class SessionAggregate(WindowedAggregate):
             self._schedule(state.value, context)
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
-        now = self._clock.now(context)
+        now = self.clock.now(context)
         held: SessionState = state.value
         if now >= held.due:
             complete = np.flatnonzero(held.ends <= now)
@@ -213,7 +213,7 @@ class SessionAggregate(WindowedAggregate):
 
     def _lift(self, rows: pa.Table, times: Words) -> pa.Table:
         groups = {name: rows.column(name) for name in self.key}
-        return self._aggregation.lift(rows, {**groups, _TIME: times})
+        return self.aggregation.lift(rows, {**groups, _TIME: times})
 
     def _with_rows(self, held: SessionState, rows: pa.Table, times: Words) -> SessionState:
         """Return the state after merging rows into it."""
@@ -227,7 +227,7 @@ class SessionAggregate(WindowedAggregate):
             np.concatenate([old.starts, times]),
             np.concatenate([old.ends, times + self._gap]),
         )
-        columns = _merge_columns(self._aggregation, old, rows, merged)
+        columns = _merge_columns(self.aggregation, old, rows, merged)
         kept = held.select(~is_merged) if is_merged.any() else held
         return kept.append(merged.owners, merged.starts, merged.ends, columns)
 
@@ -236,12 +236,12 @@ class SessionAggregate(WindowedAggregate):
         due = int(held.ends.min()) if len(held.ends) else FOREVER
         # A session that has grown may leave the timer too early, which does no harm.
         if due < held.due or (again and due < FOREVER):
-            self._clock.set_timer(context, due, _TIMER)
+            self.clock.set_timer(context, due, _TIMER)
             held.due = due
 
     def _results(self, held: SessionState, sessions: Words) -> pa.Table:
         keys = held.keys.take_keys(held.owners[sessions])
-        results = self._aggregation.finish({name: column[sessions] for name, column in held.columns.items()})
+        results = self.aggregation.finish({name: column[sessions] for name, column in held.columns.items()})
         return self._to_results(keys, held.starts[sessions], held.ends[sessions], results)
 
 

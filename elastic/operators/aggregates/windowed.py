@@ -47,15 +47,15 @@ class WindowedAggregate(Operator):
         self._lateness = parse_duration(lateness, "lateness", can_be_zero=True)
         self._output_mode = output_mode
         self.late = late
-        self._aggregation = Aggregation({})
-        self._clock = Clock(None, pa.timestamp("us", "UTC"))
+        self.aggregation = Aggregation({})
+        self.clock = Clock(None, pa.timestamp("us", "UTC"))
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         bound = super().bind(key, input_schema)
         if self.window_column in key:
             raise InvalidJob(f"a key column cannot be named {self.window_column!r}: windows have that name. Rename it.")
-        bound._clock = Clock.of(self._time, input_schema, self._lateness)
-        bound._aggregation = Aggregation.bind(self._functions, input_schema, [*key, self.window_column])
+        bound.clock = Clock.of(self._time, input_schema, self._lateness)
+        bound.aggregation = Aggregation.bind(self._functions, input_schema, [*key, self.window_column])
         bound.output_schema = bound.result_schema
         if self.late == "next":
             bound.next_schema = input_schema
@@ -66,12 +66,12 @@ class WindowedAggregate(Operator):
     @property
     def result_schema(self) -> pa.Schema:
         """The key columns, the window as a struct of its start and end, and a column per function."""
-        time = self._clock.result_type
+        time = self.clock.result_type
         window = pa.struct([("start", time), ("end", time)])
-        return pa.schema([*self.key_fields, (self.window_column, window), *self._aggregation.fields])
+        return pa.schema([*self.key_fields, (self.window_column, window), *self.aggregation.fields])
 
     def _to_results(self, keys: list[pa.Array], starts: Words, ends: Words, results: Iterator[pa.Array]) -> pa.Table:
-        times = [self._clock.to_results(starts), self._clock.to_results(ends)]
+        times = [self.clock.to_results(starts), self.clock.to_results(ends)]
         window = pa.StructArray.from_arrays(times, fields=list(self.result_schema.field(self.window_column).type))
         return pa.Table.from_arrays([*keys, window, *results], schema=self.result_schema)
 
@@ -84,7 +84,7 @@ class WindowedAggregate(Operator):
 
     def _timed(self, rows: pa.Table, context: Context | None = None) -> tuple[pa.Table, Words]:
         """Return the rows that have a time, and their times; as in Spark, others are in no window."""
-        times, is_valid = self._clock.times(rows, context)
+        times, is_valid = self.clock.times(rows, context)
         if is_valid is None:
             return rows, times
         return rows.filter(pa.array(is_valid)), times[is_valid]

@@ -45,7 +45,7 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         per_row = sum(array.itemsize for array in (self._owners, self._times, self._expires, self._flags))
-        return sum(chunk.nbytes for chunk in self._chunks) + per_row * self.count
+        return int(sum(chunk.nbytes for chunk in self._chunks) + per_row * self.count)
 
     @property
     def owners(self) -> Words:
@@ -59,7 +59,7 @@ class RowStore:
     @property
     def is_live(self) -> NDArray[np.bool_]:
         """A mask of the rows that have not been removed."""
-        return self._times[: self.count] != NEVER
+        return np.asarray(self._times[: self.count] != NEVER, np.bool_)
 
     def append(self, rows: pa.Table, owners: Words, times: Words | int = 0, expires: Words | int = 0) -> Words:
         """Add rows, without flags; return their numbers."""
@@ -154,9 +154,8 @@ class RowStore:
     def renumber(self, numbers: Words) -> None:
         """Give owner i the number `numbers[i]`."""
         self._owners = numbers[self.owners]
-        self._times, self._expires, self._flags = (
-            array[: self.count] for array in (self._times, self._expires, self._flags)
-        )
+        self._times, self._expires = self._times[: self.count], self._expires[: self.count]
+        self._flags = self._flags[: self.count]
         self._following = np.empty(self.count, np.int64)
         self._heads, self._linked = np.zeros(0, np.int64), 0
 
@@ -166,8 +165,8 @@ class RowStore:
         rows = np.flatnonzero(mask)
         if len(rows):
             numbers = selected.append(self.take(rows), self._owners[rows], self._times[rows], self._expires[rows])
-            selected._flags[numbers] = self._flags[rows]
-            selected._removed = int(np.count_nonzero(selected._times[: selected.count] == NEVER))
+            selected._flags[numbers] = self._flags[rows]  # noqa: SLF001 - its own
+            selected._removed = int(np.count_nonzero(selected._times[: selected.count] == NEVER))  # noqa: SLF001 - its own
         return selected
 
     def join(self, other: Self, numbers: Words) -> None:
@@ -176,8 +175,8 @@ class RowStore:
         rows = self.append(
             live.take(np.arange(live.count)),
             numbers[live.owners],
-            live._times[: live.count],
-            live._expires[: live.count],
+            live._times[: live.count],  # noqa: SLF001 - its own
+            live._expires[: live.count],  # noqa: SLF001 - its own
         )
         self._flags[rows] = live.flags
 
@@ -193,7 +192,7 @@ class RowStore:
         }
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, live.schema) as writer:
-            for chunk in live._chunks:
+            for chunk in live._chunks:  # noqa: SLF001 - its own
                 writer.write_table(chunk)
         return {"rows": sink.getvalue().to_pybytes(), "count": live.count, **columns}
 

@@ -99,14 +99,14 @@ class StreamJoin(Operator):
         self._keeps = (how in ("left", "full"), how in ("right", "full"))  # rows without a match
         self._tag = tag
         self._lateness = parse_duration(lateness, "lateness", can_be_zero=True)
-        self._clocks: tuple[Clock, ...] = ()
+        self.clocks: tuple[Clock, ...] = ()
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         bound = super().bind(key, input_schema)
         check_sides(*self._sides, input_schema, self._tag, [*key, *(each.name for each in self._window_fields(None))])
-        bound._clocks = tuple(Clock.of(side.time, input_schema, self._lateness) for side in self._sides)
+        bound.clocks = tuple(Clock.of(side.time, input_schema, self._lateness) for side in self._sides)
         of_sides = [field for side in self._sides for field in side.schema(input_schema)]
-        bound.output_schema = pa.schema([*bound.key_fields, *self._window_fields(bound._clocks[0]), *of_sides])
+        bound.output_schema = pa.schema([*bound.key_fields, *self._window_fields(bound.clocks[0]), *of_sides])
         return bound
 
     def initial_state(self) -> JoinState:
@@ -136,11 +136,11 @@ class StreamJoin(Operator):
         # New rows of the left meet all rows of the right, new ones of the right only the known ones of the left.
         yield from self._join(held, LEFT, arrived[LEFT], numbers[LEFT], None)
         yield from self._join(held, RIGHT, arrived[RIGHT], numbers[RIGHT], known)
-        self._schedule(held, context, min((int(new.expires.min(initial=FOREVER)) for new in arrived)))
+        self._schedule(held, context, min(int(new.expires.min(initial=FOREVER)) for new in arrived))
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
         held: JoinState = state.value
-        now = self._clocks[LEFT].now(context)
+        now = self.clocks[LEFT].now(context)
         due = held.due
         if now >= held.due:
             for number, store in enumerate(held.stores):
@@ -213,7 +213,7 @@ class StreamJoin(Operator):
 
     def _arrive(self, held: JoinState, side: int, rows: pa.Table, context: Context) -> Arrivals:
         """Return the rows that have a time and are not late, in each of their places."""
-        clock = self._clocks[side]
+        clock = self.clocks[side]
         times, has_time = clock.times(rows, context)
         is_wanted = np.ones(rows.num_rows, np.bool_) if has_time is None else has_time
         # A null equals nothing. A row with such a key is only worth keeping to be emitted without a match.
@@ -261,7 +261,7 @@ class StreamJoin(Operator):
     def _schedule(self, held: JoinState, context: Context, due: int) -> None:
         """See to it that a timer fires when the first row expires."""
         if due < held.due:
-            self._clocks[LEFT].set_timer(context, due, _TIMER)
+            self.clocks[LEFT].set_timer(context, due, _TIMER)
             held.due = due
 
     def _find_keys(self, rows: pa.Table, key: tuple[Any, ...]) -> NDArray[np.bool_]:
@@ -344,18 +344,18 @@ class WindowJoin(StreamJoin):
         time = pa.int64() if clock is None else clock.result_type
         return [pa.field("window", pa.struct([("start", time), ("end", time)]))]
 
-    def _place(self, side: int, times: Words, now: int) -> Placed:
+    def _place(self, _side: int, times: Words, now: int) -> Placed:
         rows, ends = self._window.assign(times)
         is_open = ends > now
         rows, ends = rows[is_open], ends[is_open]
         return Placed(rows, np.zeros(len(rows), np.int64), ends, [pa.array(ends)])
 
-    def _bounds(self, side: int, times: Words) -> tuple[Words, Words]:
+    def _bounds(self, _side: int, times: Words) -> tuple[Words, Words]:
         return times, times
 
     def _window_columns(self, keys: list[pa.Array]) -> list[pa.Array]:
         (ends,) = keys
-        clock = self._clocks[LEFT]
+        clock = self.clocks[LEFT]
         times = [clock.to_results(ends.to_numpy() - self._window.size), clock.to_results(ends.to_numpy())]
         (window,) = self._window_fields(clock)
         return [pa.StructArray.from_arrays(times, fields=list(window.type))]

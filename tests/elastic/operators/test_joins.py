@@ -155,7 +155,7 @@ def test_rows_that_can_match_no_more_leave_no_state(operator: Operator) -> None:
     for second in range(60):
         rows = [make(second * 50 + n, n, f"{second}-{n}") for n in range(30) for make in (ad, click)]
         tester.run([rows])
-        unit = tester._running.state(tester._running.routing.units(0)[0])  # noqa: SLF001 - there is no other way
+        unit = tester._running.state(tester._running.routing.units(0)[0])
         sizes.append(unit.value.nbytes)
     assert max(sizes[30:]) <= max(sizes[:30]) * 1.2
 

@@ -18,7 +18,7 @@ from elastic.operators.testing import InputBatch, OperatorTester
 from elastic.operators.windows import Window
 from tests.elastic.operators.event_streams import DELAY_MS, SCHEMA, TASKS, Row, Scenario, canonical, scenarios
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Any] = {
     "rows": F.count(),
     "known": F.count("x"),
     "total": F.sum("x"),
@@ -207,7 +207,7 @@ def test_complete_windows_and_their_keys_leave_no_state(shape: Any) -> None:
     sizes = []
     for second in range(40):
         tester.run([[row(second * 50 + number, f"{second}-{number}") for number in range(40)]])
-        unit = tester._running.state(tester._running.routing.units(0)[0])  # noqa: SLF001 - there is no other way
+        unit = tester._running.state(tester._running.routing.units(0)[0])
         sizes.append(unit.value.nbytes)
     assert max(sizes[10:]) <= max(sizes[:10]) * 1.2
 
