@@ -153,12 +153,12 @@ def test_a_row_is_either_in_a_window_or_emitted_as_late(
 ) -> None:
     shape = window("40 ms", "20 ms") if kind == "windows" else session_window("20 ms")
     operator = Aggregate(**FUNCTIONS).over(shape, time="t", lateness=ms(lateness), late=late)  # type: ignore[arg-type]
-    last_end = (lambda t: t // 20 * 20 + 40) if kind == "windows" else (lambda t: t + 20)
+    align, length = (20, 40) if kind == "windows" else (1, 20)
     expected_late = [
         row
         for batch, _, watermark in scenario.clocked()
         for row in batch
-        if row["t"] is not None and watermark is not None and last_end(row["t"]) + lateness <= watermark
+        if row["t"] is not None and watermark is not None and row["t"] // align * align + length + lateness <= watermark
     ]
     expected = (
         expected_windows(scenario, (40, 20, 0), lateness)
