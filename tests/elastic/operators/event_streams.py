@@ -24,11 +24,11 @@ class CrashOne:
     number: int
 
 
-keys = st.sampled_from(["a", "b", "c", "d", None])
+keys = st.sampled_from(["a", "b", "c", None])
 rows = st.builds(
     lambda key, t, x: {"key": key, "t": t, "x": x},
     keys,
-    st.one_of(st.integers(-30, 200), st.none()),
+    st.one_of(st.integers(-30, 70), st.integers(0, 20), st.none()),
     st.one_of(st.integers(0, 4), st.none()),
 )
 batches = st.lists(st.lists(rows, max_size=6), min_size=1, max_size=8)

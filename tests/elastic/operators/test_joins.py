@@ -21,7 +21,7 @@ joined_rows = st.builds(
     lambda key, name, t, n: {"key": key, "input": name, "t": t, "n": n},
     keys,
     st.sampled_from(["ads", "clicks"]),
-    st.one_of(st.integers(-30, 200), st.none()),
+    st.one_of(st.integers(-30, 70), st.integers(0, 20), st.none()),
     st.integers(0, 99),
 )
 joined = scenarios(st.lists(st.lists(joined_rows, max_size=8), min_size=1, max_size=7))
@@ -211,3 +211,24 @@ def test_what_cannot_be_joined_is_refused_before_it_starts(make: Any, error: typ
 def test_a_row_of_an_unknown_input_fails() -> None:
     with pytest.raises(OperatorFailed, match="input 'bids'"):
         new_tester(IntervalJoin(LEFT, RIGHT, upper="1 s")).run([[{**ad(1), "input": "bids"}]])
+
+
+def test_nulls_match_nothing_not_even_nulls() -> None:
+    tester = new_tester(IntervalJoin(LEFT, RIGHT, lower="-9 ms", upper="9 ms", how="full"))
+    rows = tester.run([[ad(1, 1), {**ad(2, 2), "key": None}], [{**click(2, 3), "key": None}]])
+    assert rows == []
+    rows = tester.run([InputBatch([], next_watermark_ms=100)])
+    assert sorted((row["ad"] or 0, row["click"] or 0) for row in rows) == [(0, 3), (1, 0), (2, 0)]
+    assert new_tester(IntervalJoin(LEFT, RIGHT, upper="9 ms")).run([[{**ad(2), "key": None}]]) == []
+
+
+@pytest.mark.parametrize(("watermark", "left", "right"), [(97, [], []), (98, [], [5]), (109, [], []), (110, [4], [])])
+def test_a_row_waits_until_no_row_of_the_other_input_can_match(
+    watermark: int, left: list[int], right: list[int]
+) -> None:
+    """An ad at 100 waits for clicks until 110, a click at 100 for ads until 98."""
+    tester = new_tester(IntervalJoin(LEFT, RIGHT, lower="2 ms", upper="10 ms", how="full"))
+    tester.run([[ad(100, 4), click(100, 5)], InputBatch([], next_watermark_ms=watermark - 1)])
+    rows = tester.run([InputBatch([], next_watermark_ms=watermark)])
+    assert [row["ad"] for row in rows if row["ad"]] == left
+    assert [row["click"] for row in rows if row["click"]] == right

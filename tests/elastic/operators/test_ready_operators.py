@@ -117,7 +117,7 @@ def test_the_first_row_of_each_value_passes(scenario: Scenario, columns: tuple[s
     seen: dict[Any, int] = {}
     expected = []
     for batch, now, _ in scenario.clocked():
-        in_batch = {}
+        in_batch: dict[Any, Row] = {}
         for row in batch:
             value = (row["key"], *(row[column] for column in columns))
             in_batch.setdefault(value, row)

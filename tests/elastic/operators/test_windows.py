@@ -14,7 +14,7 @@ from elastic.errors import InvalidJob, InvalidSetting, UnknownColumn
 from elastic.operators import Aggregate, Operator, Stage, session_window, stateless, window, with_late_rows
 from elastic.operators import functions as F  # noqa: N812 - the name that Spark's users know
 from elastic.operators.aggregates.sessions import merge_intervals
-from elastic.operators.testing import InputBatch, OperatorTester
+from elastic.operators.testing import InputBatch, OperatorTester, Rekey
 from elastic.operators.windows import Window
 from tests.elastic.operators.event_streams import DELAY_MS, SCHEMA, TASKS, Row, Scenario, canonical, scenarios
 
@@ -271,3 +271,38 @@ def test_intervals_that_do_not_fit_into_a_word_are_merged_too() -> None:
 def test_what_cannot_work_is_refused_before_it_starts(make: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(1, 12)), min_size=1, max_size=14))
+@settings(deadline=None)
+def test_intervals_are_merged_where_they_overlap_or_touch(given_: list[tuple[int, int, int]]) -> None:
+    owners, starts, lengths = (np.array(column, np.int64) for column in zip(*given_, strict=True))
+    merged = merge_intervals(owners, starts, starts + lengths)
+    expected: list[tuple[int, int, int]] = []
+    for owner, start, end in sorted((owner, start, start + length) for owner, start, length in given_):
+        if expected and expected[-1][0] == owner and start <= expected[-1][2]:
+            expected[-1] = (owner, expected[-1][1], max(end, expected[-1][2]))
+        else:
+            expected.append((owner, start, end))
+    found = [each.tolist() for each in merged[1:]]
+    assert list(zip(*found, strict=True)) == expected
+    assert all(
+        expected[session][0] == owner and expected[session][1] <= start < expected[session][2]
+        for session, (owner, start, _) in zip(merged.session_of.tolist(), given_, strict=True)
+    )
+
+
+def test_rows_exactly_a_gap_apart_are_in_the_same_session() -> None:
+    tester = new_tester(Aggregate(rows=F.count()).over(session_window("10 ms"), time="t"))
+    tester.run([[row(0), row(10), row(21)]])
+    assert [each["rows"] for each in tester.state("a")] == [2, 1]
+
+
+@pytest.mark.parametrize("shape", [window("10 ms"), window("20 ms", "10 ms"), session_window("10 ms")])
+def test_windows_of_keys_that_moved_are_emitted_in_the_batch_in_which_they_are_complete(shape: Any) -> None:
+    """The unit that they move to has windows that end later, and is to look at its state earlier now."""
+    tester = new_tester(Aggregate(rows=F.count()).over(shape, time="t"))
+    tester.run([[row(500, "b")], Rekey({"b": 3}), [row(499, "a")], Rekey({"a": 3})])
+    tester.run([[row(481, "c")], Rekey({"c": 3})])
+    emitted = tester.run([InputBatch([], next_watermark_ms=495)])
+    assert {each["key"] for each in emitted} == {"c"}
