@@ -13,9 +13,10 @@ PUBLIC_NAMES = {
     ],
     "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
-        *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
-        *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "partial", "stateless"),
-        "to_schema",
+        *("Aggregate", "Context", "CountByKey", "DropDuplicates", "Enrich", "IntervalJoin", "KeyedColumns"),
+        *("KeyedOperator", "Operator", "Side", "Stage", "State", "StatelessOperator", "Timer", "ToNext", "ToSelf"),
+        *("ToSink", "TopK", "ValueState", "WindowJoin", "drop_duplicates_within_watermark", "partial"),
+        *("session_window", "stateless", "to_schema", "window", "with_late_rows"),
     ],
     "elastic.operators.testing": [
         *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Rekey", "Scale"),

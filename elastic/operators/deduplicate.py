@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from elastic.errors import InvalidJob, UnknownColumn
-from elastic.operators.columns import KeyedColumns
+from elastic.operators.columns import KeyedColumns, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.event_clock import FOREVER, NEVER, Clock
 from elastic.operators.expiry import parse_ttl_ms
@@ -66,6 +66,10 @@ class DropDuplicates(Operator):
     @property
     def handles_timers(self) -> bool:
         return self._forgets
+
+    def open(self) -> None:
+        """Load the compiled kernels before the first rows."""
+        load_kernels()
 
     def initial_state(self) -> KeyedColumns:
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators

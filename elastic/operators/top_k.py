@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elastic.errors import InvalidJob, InvalidSetting, UnknownColumn
-from elastic.operators.columns import KeyedColumns
-from elastic.operators.columns.row_store import RowStore
+from elastic.operators.columns import KeyedColumns, RowStore, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.expiry import parse_ttl_ms, schedule_sweep
 from elastic.operators.kernels import Words
@@ -69,6 +68,10 @@ class TopK(Operator):
     @property
     def handles_timers(self) -> bool:
         return self._ttl_ms is not None
+
+    def open(self) -> None:
+        """Load the compiled kernels before the first rows."""
+        load_kernels()
 
     def initial_state(self) -> RankedRows:
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators

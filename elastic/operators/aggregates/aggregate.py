@@ -11,7 +11,7 @@ from elastic.operators.aggregates.functions import AggregateFunction
 from elastic.operators.aggregates.panes import PaneAggregate
 from elastic.operators.aggregates.sessions import SessionAggregate
 from elastic.operators.aggregates.windowed import LateRows, OutputMode, WindowedAggregate
-from elastic.operators.columns import KeyedColumns
+from elastic.operators.columns import KeyedColumns, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.expiry import Expiry, parse_ttl_ms
 from elastic.operators.operator import Operator, State, Yields
@@ -87,6 +87,10 @@ class Aggregate(Operator):
         if not self._silent:
             bound.output_schema = pa.schema([*bound.key_fields, *bound.aggregation.fields])
         return bound
+
+    def open(self) -> None:
+        """Load the compiled kernels before the first rows."""
+        load_kernels()
 
     def initial_state(self) -> KeyedColumns:
         others = {} if self._expiry is None else {Expiry.COLUMN: "int64"}

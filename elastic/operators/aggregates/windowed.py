@@ -9,6 +9,7 @@ import pyarrow as pa
 from elastic.errors import InvalidJob, InvalidSetting
 from elastic.operators.aggregates.aggregation import Aggregation
 from elastic.operators.aggregates.functions import AggregateFunction
+from elastic.operators.columns import load_kernels
 from elastic.operators.context import Context
 from elastic.operators.destinations import ToNext, ToSink
 from elastic.operators.event_clock import Clock
@@ -62,6 +63,10 @@ class WindowedAggregate(Operator):
         elif self.late == "sink":
             bound.output_schema, bound.next_schema = input_schema, bound.result_schema
         return bound
+
+    def open(self) -> None:
+        """Load the compiled kernels before the first rows."""
+        load_kernels()
 
     @property
     def result_schema(self) -> pa.Schema:

@@ -14,6 +14,7 @@ from elastic.operators import kernels
 from elastic.operators.columns.indexes import grow, read_only
 from elastic.operators.columns.key_columns import check_key_type
 from elastic.operators.columns.keys import Keys, new_keys
+from elastic.operators.columns.row_store import RowStore
 from elastic.operators.kernels import Words
 from elastic.operators.keys import to_arrow_value
 from elastic.operators.schemas import SchemaLike, to_schema
@@ -228,3 +229,5 @@ def load_kernels() -> None:
         values = [1, 2] if keys == "key long" else ["a", "b"]
         columns.to_table(columns.count("count", columns.rows_for(values)))
         KeyedColumns.from_arrays(columns.to_arrays()).find(values)
+    store = RowStore(pa.schema([("value", pa.int64())]))
+    store.rows_of(store.append(pa.table({"value": [1]}), np.zeros(1, np.int64)))

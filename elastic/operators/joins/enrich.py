@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from elastic.errors import InvalidSetting
-from elastic.operators.columns import KeyedColumns
-from elastic.operators.columns.row_store import RowStore
+from elastic.operators.columns import KeyedColumns, RowStore, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.expiry import parse_ttl_ms, schedule_sweep
 from elastic.operators.joins.sides import INPUT, Side, check_sides, split_sides, stored_schema
@@ -74,6 +73,10 @@ class Enrich(Operator):
     @property
     def handles_timers(self) -> bool:
         return self._ttl_ms is not None
+
+    def open(self) -> None:
+        """Load the compiled kernels before the first rows."""
+        load_kernels()
 
     def initial_state(self) -> TableState:
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators

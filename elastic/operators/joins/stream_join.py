@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from elastic.durations import parse_duration_ms
 from elastic.errors import InvalidJob
-from elastic.operators.columns import KeyedColumns
-from elastic.operators.columns.row_store import RowStore
+from elastic.operators.columns import KeyedColumns, RowStore, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.event_clock import FOREVER, Clock
 from elastic.operators.joins.sides import INPUT, How, Side, check_how, check_sides, split_sides, stored_schema
@@ -108,6 +107,10 @@ class StreamJoin(Operator):
         of_sides = [field for side in self._sides for field in side.schema(input_schema)]
         bound.output_schema = pa.schema([*bound.key_fields, *self._window_fields(bound.clocks[0]), *of_sides])
         return bound
+
+    def open(self) -> None:
+        """Load the compiled kernels before the first rows."""
+        load_kernels()
 
     def initial_state(self) -> JoinState:
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators

@@ -63,9 +63,10 @@ def test_windows_of_a_scaled_job_are_those_of_a_batch_computation() -> None:
     for row in (row for batch in batches for row in batch):
         expected.setdefault((row["user"], at(row["ts"].timestamp() // 2 * 2)), []).append(row["n"])
     assert len(emitted) == len(expected)
-    assert {(row["user"], row["window"]["start"]): (row["n"], row["total"], row["different"]) for row in emitted} == {
-        key: (len(numbers), sum(numbers), len(numbers)) for key, numbers in expected.items()
+    assert {(row["user"], row["window"]["start"]): (row["n"], row["total"]) for row in emitted} == {
+        key: (len(numbers), sum(numbers)) for key, numbers in expected.items()
     }
+    assert all(abs(row["different"] - row["n"]) <= 1 for row in emitted)  # numbers differ; the count is approximate
 
 
 def test_a_join_in_a_scaled_job_has_the_rows_of_a_batch_join() -> None:
