@@ -13,6 +13,7 @@ from examples.nexmark.queries import EURO_PER_DOLLAR, QUERIES
 BATCHES, ROWS, PER_SECOND = 40, 250, 250
 SIZE_MS = 10_000
 END_MS = START_MS + 10**8
+FAULTS: dict[int, list[Any]] = {10: [Scale(4)], 20: [Crash("node-1")], 30: [Scale(3)]}
 
 Row = dict[str, Any]
 
@@ -22,11 +23,13 @@ def events() -> list[list[Row]]:
 
 
 def ms(row: Row) -> int:
-    return round(row["ts"].timestamp() * 1_000)
+    milliseconds: int = round(row["ts"].timestamp() * 1_000)
+    return milliseconds
 
 
 def bounds(row: Row, name: str = "window") -> tuple[int, int]:
-    return tuple(round(row[name][each].timestamp() * 1_000) for each in ("start", "end"))  # type: ignore[return-value]
+    start, end = (round(row[name][each].timestamp() * 1_000) for each in ("start", "end"))
+    return start, end
 
 
 def of(rows: list[Row], name: str) -> list[Row]:
@@ -40,7 +43,7 @@ def run(number: int) -> list[Row]:
     items: list[Any] = []
     for batch in range(BATCHES):
         items.append(query.select(make_events(batch * ROWS, ROWS, per_second=PER_SECOND)))
-        items += {10: [Scale(4)], 20: [Crash("node-1")], 30: [Scale(3)]}.get(batch, [])
+        items += FAULTS.get(batch, [])
     items += [InputBatch([], timestamp_ms=END_MS + at, next_watermark_ms=END_MS + at) for at in (0, 1)]
     return tester.run(items)
 
