@@ -20,6 +20,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidEventTime("ts", "bigint"),
     errors.NotAnOperator(dict),
     errors.IndivisibleState("newest", "Newest", "its state, a value of type NoneType, belongs to the task"),
+    errors.StatefulShuffle("enrich", "Count"),
     errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),
