@@ -153,12 +153,15 @@ class KeyedCaller:
         self._skip = skip
 
     def rows(self, step: UnitStep, rows: pa.Table) -> None:
-        keys, ordered, offsets = group_rows(rows, self._key)
-        input_rows = to_input_format(ordered, self._operator.input_format)
         context = Context(step.moment)
+        rows = self._operator.select_rows(rows, context)
+        if not rows.num_rows:
+            return
+        keys, ordered, offsets = group_rows(rows, self._key)
+        rows_between = self._operator.slicer(ordered)
         times = [time.perf_counter_ns()]
         for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
-            handle = partial(self._operator.handle_key, key, slice_rows(input_rows, begin, end))
+            handle = partial(self._operator.handle_key, key, rows_between(begin, end))
             self._call(step, context, key, handle, partial(_dicts, ordered, begin, end))
             times.append(time.perf_counter_ns())
         step.key_times = KeyTimes(ordered, offsets, times)
