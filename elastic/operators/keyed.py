@@ -52,7 +52,7 @@ class KeyedOperator(Operator):
 
     input_format: ClassVar[str] = "rows"
 
-    def select_rows(self, rows: pa.Table, context: Context) -> pa.Table:
+    def select_rows(self, rows: pa.Table, context: Context) -> pa.Table:  # noqa: ARG002 - for subclasses
         """Return the rows to process, of all keys; override it to drop rows before they are grouped by key."""
         return rows
 

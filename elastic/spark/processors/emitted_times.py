@@ -44,5 +44,5 @@ class EmittedTimes:
 
 def _to_milliseconds(value: date) -> float:
     """Return the time of a row, taken as UTC if it has no zone, as Spark's row form does."""
-    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001 - below
+    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000

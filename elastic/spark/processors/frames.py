@@ -27,8 +27,8 @@ _WIDE = {"i": "int64", "u": "int64", "f": "float64"}
 class FrameForm:
     """`transformWithStateInPandas`: a processor gets an iterator of frames and emits frames.
 
-    A frame has at most `rows_per_frame` rows of a key, an index from 0, and the types that Spark's frames have: integers
-    and floats of 64 bits, times without a zone.
+    A frame has at most `rows_per_frame` rows of a key, an index from 0, and the types that Spark's frames have:
+    integers and floats of 64 bits, times without a zone.
     """
 
     def __init__(self, output: StructType, operator: str, rows_per_frame: int, timezone: str) -> None:

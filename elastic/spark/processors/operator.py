@@ -6,8 +6,7 @@ from typing import Any, Self
 import cloudpickle
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor
-from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, TimerValues
 from pyspark.sql.types import StructType
 
 from elastic.errors import ElasticError, InvalidProcessor, UnknownColumn, UnserializableOperator
@@ -61,36 +60,32 @@ class ProcessorOperator(KeyedOperator):
         rows_per_frame: int = _ROWS_PER_FRAME,
         timezone: str = "UTC",
     ) -> None:
-        if not isinstance(processor, StatefulProcessor):
-            what = f"the class {processor.__name__}" if isinstance(processor, type) else f"a {type(processor).__name__}"
-            raise InvalidProcessor(str(what), "it is not an instance of a StatefulProcessor. Pass an instance")
+        _check_instance(processor)
         self.name = type(processor).__name__
         check_output_mode(output_mode, self.name)
         self._timer_kind: TimerKind | None = parse_time_mode(time_mode, self.name)
         if self._timer_kind == "event" and event_time is None:
             raise InvalidProcessor(
-                self.name, 'time_mode="EventTime" needs a watermark. Call withWatermark() on the stream, or set event_time'
+                self.name,
+                'time_mode="EventTime" needs a watermark. Call withWatermark() on the stream, or set event_time',
             )
         self._processor = _copy_processor(processor, self.name)
         self._output = to_struct(output_schema, f"the output of {self.name}")
         self._pandas = pandas
         self._event_time = event_time
-        self._emitted = None if emitted_event_time is None else EmittedTimes(emitted_event_time, self._output, self.name)
+        self._emitted = (
+            None if emitted_event_time is None else EmittedTimes(emitted_event_time, self._output, self.name)
+        )
         self._rows_per_frame = rows_per_frame if rows_per_frame > 0 else 1 << 31
         self._timezone = timezone
-        self.output_schema = to_arrow(self._output)  # type: ignore[misc] # of this processor
+        self.output_schema = to_arrow(self._output)
         self._check_declarations()
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         bound = super().bind(key, input_schema)
         if self._event_time is not None and self._event_time not in input_schema.names:
             raise UnknownColumn(self._event_time, input_schema.names)
-        bound._processor = _copy_processor(self._processor, self.name)
-        bound._has_initial = INITIAL in input_schema.names
-        bound._form = bound._create_form()
-        bound._handle = ProcessorHandle(self.name, self._timer_kind)
-        bound._is_open = False
-        bound._times = (None, TimerValues())
+        bound._prepare(has_initial=INITIAL in input_schema.names)  # noqa: SLF001 - its own
         return bound
 
     def open(self) -> None:
@@ -174,6 +169,14 @@ class ProcessorOperator(KeyedOperator):
             {key: describe(entry) for key, entry in (value or {}).items()}, self.key, self.input_schema
         )
 
+    def _prepare(self, *, has_initial: bool) -> None:
+        self._processor = _copy_processor(self._processor, self.name)
+        self._has_initial = has_initial
+        self._form = self._create_form()
+        self._handle = ProcessorHandle(self.name, self._timer_kind)
+        self._is_open = False
+        self._times = (None, TimerValues())
+
     def _expire(self, key: tuple[Any, ...], timer: Timer, context: Context) -> list[Any]:
         """Let the processor handle the due timers of a key; those that it sets meanwhile wait for the next batch."""
         now_ms = context.timestamp_ms if timer.kind == "processing" else context.watermark_ms
@@ -220,7 +223,7 @@ class ProcessorOperator(KeyedOperator):
     def _create_form(self) -> Any:
         if not self._pandas:
             return RowForm(self._output, self.name)
-        from elastic.spark.processors.frames import FrameForm  # noqa: PLC0415 - pandas is an extra
+        from elastic.spark.processors.frames import FrameForm
 
         return FrameForm(self._output, self.name, self._rows_per_frame, self._timezone)
 
@@ -248,6 +251,12 @@ def describe(entry: Entry) -> dict[str, Any]:
             variable = restore_variable(tag)
             described[variable.name] = variable.describe(cell)
     return described
+
+
+def _check_instance(processor: object) -> None:
+    if not isinstance(processor, StatefulProcessor):
+        what = processor.__name__ if isinstance(processor, type) else type(processor).__name__
+        raise InvalidProcessor(what, "it is not an instance of a StatefulProcessor. Pass an instance")
 
 
 def _copy_processor(processor: StatefulProcessor, name: str) -> StatefulProcessor:

@@ -55,7 +55,7 @@ def to_struct(declared: StructType | str, what: str) -> StructType:
         declared = from_arrow_schema(_parse(declared))
     if not isinstance(declared, StructType):
         raise InvalidJob(
-            f"the schema of {what} is a {type(declared).__name__}. Give a StructType, or text such as 'id string, n int'."
+            f"the schema of {what} is a {type(declared).__name__}. Give a StructType, or text such as 'id string'."
         )
     for kind in _types(declared):
         if not isinstance(kind, (*_SIMPLE, ArrayType, MapType, StructType)):

@@ -1,7 +1,7 @@
 """Value, list and map state of the key in hand, with the methods of Spark's classes.
 
-Every method finds its cell in `StateCells`, where the operator puts the cells of one key after the other. So the objects
-that a processor keeps from `init` serve all keys.
+Every method finds its cell in `StateCells`, where the operator puts the cells of one key after the other. So the
+objects that a processor keeps from `init` serve all keys.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql.streaming.stateful_processor import ListState, MapState, ValueState
 
 from elastic.errors import InvalidStateCall
-from elastic.spark.processors.values import Stored
+from elastic.spark.processors.values import Codec, Stored
 from elastic.spark.processors.variables import Cell, Variable
 
 
@@ -123,7 +123,7 @@ class KeyListState(_State, ListState):
             cells[self._place] = held
         else:
             if self._is_expired(cell[0]):
-                cell = cells[self._place] = self._variable.purge(cell, self._cells.now_ms)
+                del cell[: next(at for at, entry in enumerate(cell) if not self._is_expired(entry))]
             cell.extend(held)
         self._cells.is_changed = True
 
@@ -133,8 +133,7 @@ class KeyMapState(_State, MapState):
 
     def __init__(self, cells: StateCells, variable: Variable) -> None:
         super().__init__(cells, variable)
-        assert variable.keys is not None
-        self._keys = variable.keys
+        self._keys: Codec = variable.keys  # type: ignore[assignment] # a map has them
 
     def exists(self) -> bool:
         cell = self._cells.of(self._variable)[self._place]

@@ -1,8 +1,8 @@
 """Values of states: what Spark's state store makes of them between a write and a read.
 
-Spark pickles a value, lets the JVM convert it to the declared type, and returns what the JVM makes of it: an integer in
-a column of doubles becomes null, an integer too large for its column wraps around, a float is rounded to four bytes, and
-anything in a string column becomes text. Processors rely on that, so the same happens here, without a JVM.
+Spark pickles a value, lets the JVM convert it to the declared type, and returns what the JVM makes of it: an integer
+in a column of doubles becomes null, an integer too large for its column wraps around, a float is rounded to four bytes,
+and anything in a string column becomes text. Processors rely on that, so the same happens here, without a JVM.
 
 The stored form is immutable: tuples for arrays and structs, tuples of pairs for maps, numbers for dates and times.
 """
@@ -61,7 +61,8 @@ class Codec:
         """Return the stored form of a value: a tuple with one entry per column."""
         if not isinstance(value, tuple | list):
             raise InvalidStateCall(
-                self._variable, f"a value must be a tuple with one entry per column, got {type(value).__name__} {value!r}"
+                self._variable,
+                f"a value must be a tuple with one entry per column, got {type(value).__name__} {value!r}",
             )
         if len(value) != len(self._stores):
             raise InvalidStateCall(
@@ -101,7 +102,9 @@ def _load(kind: DataType) -> Convert | None:
         return lambda stored: None if stored is None else {key(name): value(entry) for name, entry in stored}
     if isinstance(kind, StructType):
         names, loads = kind.names, [_or_identity(_load(field.dataType)) for field in kind]
-        return lambda stored: None if stored is None else make_row(names, [f(v) for f, v in zip(loads, stored, strict=True)])
+        return lambda stored: (
+            None if stored is None else make_row(names, [f(v) for f, v in zip(loads, stored, strict=True)])
+        )
     return None
 
 
