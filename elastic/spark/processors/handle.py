@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from elastic.errors import InvalidProcessor, InvalidStateCall
 from elastic.operators.timers import TimerKind
 from elastic.spark.processors.schemas import to_struct
-from elastic.spark.processors.states import STATES, StateCells
+from elastic.spark.processors.states import STATES, KeyState, StateCells
 from elastic.spark.processors.variables import TIMERS, Cell, Entry, Kind, Variable, name_of
 
 _TIMERS_PLACE = 0
@@ -32,6 +32,7 @@ class ProcessorHandle(StatefulProcessorHandle):
         self._processor = processor
         self._timer_kind = timer_kind
         self._cells = StateCells()
+        self._states: dict[str, KeyState] = {}
         self._deleted: set[str] = set()
         self._places = {TIMERS: _TIMERS_PLACE}
         self._tags = [TIMERS]
@@ -143,6 +144,7 @@ class ProcessorHandle(StatefulProcessorHandle):
         variable = self.variables.pop(stateName, None)
         if variable is not None:
             del self._places[variable.tag]
+            self._states.pop(stateName).mark_deleted()
 
     def registerTimer(self, expiryTimestampMs: int) -> None:  # noqa: N802, N803 - Spark's name
         timers = self._timers_for("registerTimer")
@@ -182,7 +184,8 @@ class ProcessorHandle(StatefulProcessorHandle):
         self.variables[name] = variable
         self._places[variable.tag] = variable.place
         self._tags.append(variable.tag)
-        return STATES[kind](self._cells, variable)
+        self._states[name] = STATES[kind](self._cells, variable)
+        return self._states[name]
 
     def _check_name(self, name: str) -> None:
         why = None

@@ -5,13 +5,13 @@ objects that a processor keeps from `init` serve all keys.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql.streaming.stateful_processor import ListState, MapState, ValueState
 
 from elastic.errors import InvalidStateCall
 from elastic.spark.processors.values import Codec, Stored
-from elastic.spark.processors.variables import Cell, Variable
+from elastic.spark.processors.variables import Cell, Kind, Variable
 
 
 class StateCells:
@@ -30,6 +30,11 @@ class StateCells:
         return self.cells
 
 
+class _DeletedCells(StateCells):
+    def of(self, variable: Variable) -> list[Cell | None]:
+        raise InvalidStateCall(variable.name, "init() deleted it with deleteIfExists()")
+
+
 class _State:
     def __init__(self, cells: StateCells, variable: Variable) -> None:
         self._cells = cells
@@ -37,6 +42,10 @@ class _State:
         self._place = variable.place
         self._codec = variable.codec
         self._load = variable.codec.load
+
+    def mark_deleted(self) -> None:
+        """Fail from now on."""
+        self._cells = _DeletedCells()
 
     def clear(self) -> None:
         cells = self._cells.of(self._variable)
@@ -182,12 +191,14 @@ class KeyMapState(_State, MapState):
 
     def _find(self, key: Any) -> Any:
         """Return what the cell holds for a user key; None if nothing, or if it has expired."""
+        name = self._keys.store(key)
         cell = self._cells.of(self._variable)[self._place]
-        held = None if cell is None else cell.get(self._keys.store(key))
+        held = None if cell is None else cell.get(name)
         return None if held is None or self._is_expired(held) else held
 
     def _loaded_key(self, stored: Stored) -> Any:
         return stored if self._keys.load is None else self._keys.load(stored)
 
 
-STATES = {"value": KeyValueState, "list": KeyListState, "map": KeyMapState}
+KeyState: TypeAlias = KeyValueState | KeyListState | KeyMapState
+STATES: dict[Kind, type[KeyState]] = {"value": KeyValueState, "list": KeyListState, "map": KeyMapState}
