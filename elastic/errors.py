@@ -410,7 +410,7 @@ class InvalidStateCall(ElasticError):
     def __init__(self, subject: str, why: str) -> None:
         self.subject = subject
         self.why = why
-        super().__init__(f"{subject!r}: {why}. Change the processor.")
+        super().__init__(f"{subject!r}: {why}. Correct the processor.")
 
 
 class InvalidOutput(ElasticError):

@@ -22,8 +22,8 @@ _RESERVED_NAME = "default"
 class ProcessorHandle(StatefulProcessorHandle):
     """Spark's handle over the state of the engine: one for all keys of a stage on a node.
 
-    The operator calls `enter` with what a key holds, then the processor, then `leave`. In between, the states and
-    timers that the processor sees are those of the key.
+    The operator calls `enter` with what a key holds, then the processor, then `leave`, and clears `state.cells`. In
+    between, the states and timers that the processor sees are those of the key.
     """
 
     def __init__(self, processor: str, timer_kind: TimerKind | None) -> None:
@@ -31,7 +31,7 @@ class ProcessorHandle(StatefulProcessorHandle):
         self.timers_changed = False
         self._processor = processor
         self._timer_kind = timer_kind
-        self._cells = StateCells()
+        self.state = StateCells()
         self._states: dict[str, KeyState] = {}
         self._deleted: set[str] = set()
         self._places = {TIMERS: _TIMERS_PLACE}
@@ -45,18 +45,20 @@ class ProcessorHandle(StatefulProcessorHandle):
     def end_init(self) -> None:
         """Take no more declarations."""
         self._in_init = False
-        self._cells.where = "close"
+        self.state.where = "close"
         self._expiring = [variable for variable in self.variables.values() if variable.ttl_ms is not None]
 
     def enter(self, entry: Entry | None, now_ms: int) -> None:
         """Take a key in hand, with what it holds."""
         cells: list[Cell | None] = [None] * len(self._tags)
-        self._others = []
-        state = self._cells
+        if self._others:
+            self._others = []
+        state = self.state
         state.is_changed = self.timers_changed = False
         if entry is not None:
+            places = self._places
             for at in range(0, len(entry), 2):
-                place = self._places.get(entry[at])
+                place = places.get(entry[at])
                 if place is None:
                     self._adopt(entry[at], entry[at + 1], cells)
                 else:
@@ -64,22 +66,14 @@ class ProcessorHandle(StatefulProcessorHandle):
         state.now_ms = now_ms
         state.cells = cells
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether the key in hand holds something else than before."""
-        return self._cells.is_changed
-
     def leave(self) -> Entry:
         """Return what the key holds now; empty if nothing."""
         entry: list[Any] = []
-        for tag, cell in zip(self._tags, self._cells.cells or (), strict=True):
+        for tag, cell in zip(self._tags, self._current(), strict=True):
             if cell is not None:
                 entry += (tag, cell)
-        return tuple(entry + self._others)
-
-    def reset(self) -> None:
-        """Put the key down."""
-        self._cells.cells = None
+        entry += self._others
+        return tuple(entry)
 
     def purge(self) -> None:
         """Remove what has expired of the key in hand."""
@@ -87,8 +81,8 @@ class ProcessorHandle(StatefulProcessorHandle):
         for variable in self._expiring:
             cell = cells[variable.place]
             if cell is not None:
-                cells[variable.place] = variable.purge(cell, self._cells.now_ms)
-        self._cells.is_changed = True
+                cells[variable.place] = variable.purge(cell, self.state.now_ms)
+        self.state.is_changed = True
 
     def next_purge_ms(self) -> int | None:
         """Return when the first variable of the key in hand has expired as a whole; None without a time to live."""
@@ -184,7 +178,7 @@ class ProcessorHandle(StatefulProcessorHandle):
         self.variables[name] = variable
         self._places[variable.tag] = variable.place
         self._tags.append(variable.tag)
-        self._states[name] = STATES[kind](self._cells, variable)
+        self._states[name] = STATES[kind](self.state, variable)
         return self._states[name]
 
     def _check_name(self, name: str) -> None:
@@ -221,9 +215,9 @@ class ProcessorHandle(StatefulProcessorHandle):
             self._others += (tag, cell)
 
     def _current(self) -> list[Any]:
-        if self._cells.cells is None:
-            raise InvalidStateCall(TIMERS, f"there is no grouping key in {self._cells.where}()")
-        return self._cells.cells
+        if self.state.cells is None:
+            raise InvalidStateCall(TIMERS, f"there is no grouping key in {self.state.where}()")
+        return self.state.cells
 
     def _timers_for(self, call: str) -> tuple[int, ...]:
         if self._timer_kind is None:
@@ -234,7 +228,7 @@ class ProcessorHandle(StatefulProcessorHandle):
 
     def _set_timers(self, timers: list[int]) -> None:
         self._current()[_TIMERS_PLACE] = tuple(timers) or None
-        self.timers_changed = self._cells.is_changed = True
+        self.timers_changed = self.state.is_changed = True
 
     def _to_milliseconds(self, expiry_ms: Any) -> int:
         try:

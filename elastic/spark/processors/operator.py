@@ -14,6 +14,7 @@ from elastic.operators.context import Context
 from elastic.operators.event_times import mask_until
 from elastic.operators.keyed import KeyedOperator, ValueState
 from elastic.operators.keys import to_key
+from elastic.operators.outputs import RowList
 from elastic.operators.rows import slice_rows
 from elastic.operators.state_queries import to_keyed_rows
 from elastic.operators.timers import Timer, TimerKind
@@ -44,6 +45,7 @@ class ProcessorOperator(KeyedOperator):
     _form: Any  # a RowForm or FrameForm, once bound
     _handle: ProcessorHandle
     _has_initial: bool
+    _has_one_key: bool
     _is_open: bool
     _times: tuple[Context | None, TimerValues]
 
@@ -111,6 +113,8 @@ class ProcessorOperator(KeyedOperator):
         """Return pairs of rows of the initial state and rows of the stream."""
         if not self._has_initial:
             converted = self._form.to_input(rows)
+            if isinstance(converted, list):
+                return lambda begin, end: (None, converted[begin:end])
             return lambda begin, end: (None, slice_rows(converted, begin, end))
         initial = rows.column(INITIAL).combine_chunks()
         is_data = initial.is_null()
@@ -124,7 +128,7 @@ class ProcessorOperator(KeyedOperator):
 
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> list[Any]:
         initial, rows = rows
-        spark_key = key if len(self.key) > 1 else (key,)
+        spark_key = (key,) if self._has_one_key else key
         times = self._timer_values(context)
         handle = self._handle
         handle.enter(state.get(), context.timestamp_ms)
@@ -132,14 +136,14 @@ class ProcessorOperator(KeyedOperator):
             if initial is not None:
                 for first in self._form.chunks(initial):
                     self._processor.handleInitialState(spark_key, first, times)
-            out: list[Any] = []
+            out: list[Any] = RowList()
             if len(rows):
                 chunks = self._form.chunks(rows)
                 out = self._form.to_output(self._processor.handleInputRows(spark_key, chunks, times))
-            if handle.is_changed:
+            if handle.state.is_changed:
                 self._save(state, context)
         finally:
-            handle.reset()
+            handle.state.cells = None
         if self._emitted is not None:
             self._emitted.check(out, context.watermark_ms)
         return out
@@ -150,12 +154,14 @@ class ProcessorOperator(KeyedOperator):
         try:
             if timer.name == _PURGE:
                 handle.purge()
-                out: list[Any] = []
+                out: list[Any] = RowList()
             else:
-                out = self._expire(key if len(self.key) > 1 else (key,), timer, context)
+                out = self._expire((key,) if self._has_one_key else key, timer, context)
             self._save(state, context)
         finally:
-            handle.reset()
+            handle.state.cells = None
+        if self._emitted is not None:
+            self._emitted.check(out, context.watermark_ms)
         return out
 
     def lookup(self, value: Any, key: tuple[Any, ...]) -> Any:
@@ -172,6 +178,7 @@ class ProcessorOperator(KeyedOperator):
     def _prepare(self, *, has_initial: bool) -> None:
         self._processor = _copy_processor(self._processor, self.name)
         self._has_initial = has_initial
+        self._has_one_key = len(self.key) == 1
         self._form = self._create_form()
         self._handle = ProcessorHandle(self.name, self._timer_kind)
         self._is_open = False
@@ -181,7 +188,7 @@ class ProcessorOperator(KeyedOperator):
         """Let the processor handle the due timers of a key; those that it sets meanwhile wait for the next batch."""
         now_ms = context.timestamp_ms if timer.kind == "processing" else context.watermark_ms
         times, handle = self._timer_values(context), self._handle
-        out: list[Any] = []
+        out: list[Any] = RowList()
         for expiry_ms in [expiry_ms for expiry_ms in handle.timers if now_ms is not None and expiry_ms <= now_ms]:
             emitted = self._processor.handleExpiredTimer(key, times, ExpiredTimerInfo(expiry_ms))
             out += self._form.to_output(emitted)
@@ -197,7 +204,9 @@ class ProcessorOperator(KeyedOperator):
             state.update(entry)
         else:
             state.clear()
-        if handle.timers_changed and self._timer_kind is not None:
+        if self._timer_kind is None:
+            return
+        if handle.timers_changed:
             if handle.timers:
                 context.set_timer(handle.timers[0], self._timer_kind)
             else:

@@ -1,12 +1,14 @@
 """The row form: Arrow to `Row` objects in bulk, and the rows that a processor emits back to tuples."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import GeneratorType
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import Row, StructType
 
 from elastic.errors import InvalidOutput
+from elastic.operators.outputs import RowList
 from elastic.spark.processors.schemas import is_nested
 
 _new = tuple.__new__
@@ -43,9 +45,13 @@ class RowForm:
 
         Columns that a row lacks are null and others are ignored, as in Spark.
         """
-        out: list[tuple[Any, ...]] = []
+        out: list[tuple[Any, ...]] = RowList()
+        names = self._names
         for row in _iterate(emitted, self._operator):
             fields = getattr(row, "__fields__", None)
+            if fields == names and type(row) is Row and not self._is_nested:
+                out.append(row)
+                continue
             if fields is None or not isinstance(row, Row):
                 raise InvalidOutput(
                     self._operator, f"it emits a {type(row).__name__}, {row!r}, instead of a Row with named columns"
@@ -53,8 +59,6 @@ class RowForm:
             if self._is_nested:
                 values = row.asDict(True)
                 out.append(tuple(map(values.get, self._names)))
-            elif fields == self._names:
-                out.append(row)
             else:
                 out.append(self._reorder(row, fields))
         return out
@@ -66,6 +70,6 @@ class RowForm:
 
 
 def _iterate(emitted: Any, operator: str) -> Iterable[Any]:
-    if not isinstance(emitted, Iterable):
+    if type(emitted) is not GeneratorType and not isinstance(emitted, Iterable):
         raise InvalidOutput(operator, f"a handler returned a {type(emitted).__name__} instead of an iterator of rows")
     return emitted

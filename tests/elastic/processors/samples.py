@@ -48,9 +48,10 @@ class CountAbove(Processor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         temperatures = self.values(rows, "temperature")
-        known = self.violations.get()[0] if self.violations.exists() else 0
-        self.violations.update((known + sum(value > 100 for value in temperatures),))
-        yield self.emit(id=key[0], n=len(temperatures), violations=self.violations.get()[0])
+        known = (self.violations.get() or (0,))[0]
+        total = known + sum(value > 100 for value in temperatures)
+        self.violations.update((total,))
+        yield self.emit(id=key[0], n=len(temperatures), violations=total)
 
 
 READINGS = "id string, temperature int"

@@ -9,6 +9,8 @@ import pytest
 
 import elastic
 from elastic.errors import OperatorFailed
+from elastic.local.network import LocalNetwork
+from elastic.local.run import TableSource
 from elastic.operators import Stage
 from elastic.spark.processors import ProcessorOperator
 from storage import Secret
@@ -49,12 +51,14 @@ def counts(job: elastic.Job, column: str = "violations") -> dict[str, list[Any]]
 
 @pytest.mark.parametrize("form", ["row", "pandas"])
 def test_a_job_counts_exactly_while_it_scales_and_answers_queries(form: str) -> None:
-    operator = ProcessorOperator(CountAbove(form), COUNTED, pandas=form == "pandas")
-    with elastic.local_run([ROUND], key="id", operator=Stage(operator, grouping="table")) as job:
+    network = LocalNetwork()
+    source = TableSource(network, [ROUND])
+    operator = Stage(ProcessorOperator(CountAbove(form), COUNTED, pandas=form == "pandas"), grouping="table")
+    with elastic.local_run(source, key="id", operator=operator, network=network) as job:
         job.process_all_available()
         for number in (4, 1, 3):
             job.scale(number).wait()
-            job._stream._source.append(ROUND)
+            source.append(ROUND)
             job.process_all_available()
         assert counts(job) == {key: [1, 2, 3, 4] for key in KEYS}
         assert job.state("k7") == {"violations": {"count": 4}}

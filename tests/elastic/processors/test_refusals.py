@@ -250,7 +250,7 @@ def test_failing_keys_are_skipped_alone_and_keep_their_state(form: str) -> None:
     class Fragile(CountAbove):
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
             yield from super().handleInputRows(key, rows, timerValues)
-            if self.violations.get()[0] > 1:
+            if (self.violations.get() or (0,))[0] > 1:
                 raise ValueError("too hot")
 
     run = ProcessorTester(
@@ -268,6 +268,19 @@ def test_failing_keys_are_skipped_alone_and_keep_their_state(form: str) -> None:
     ]
     assert run.state("1", "violations") is None
     assert run.run([readings(("1", 200))]) == [{"id": "1", "n": 1, "violations": 1}]
+
+
+def test_a_failure_names_a_row_of_its_key(form: str) -> None:
+    class Fails(CountAbove):
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+            if key == ("1",):
+                raise ValueError("not this key")
+            yield from super().handleInputRows(key, rows, timerValues)
+
+    run = World("nothing", Fails(form), "id string, n long, violations long", tasks=1)
+    with pytest.raises(OperatorFailed, match="not this key") as failed:
+        run.run(readings(("0", 5), ("0", 6), ("1", 7), ("1", 8)))
+    assert failed.value.row == '{"id": "1", "temperature": 7}'
 
 
 def test_processors_are_closed_once() -> None:
