@@ -143,6 +143,14 @@ class NodeJoined(NodeReport):
 
 
 @dataclass(frozen=True)
+class SpareReady(NodeReport):
+    """A spare waits for the name of a node; repeated as its heartbeat. Its `node` is empty."""
+
+    address: str
+    pid: int = 0
+
+
+@dataclass(frozen=True)
 class StepApplied(NodeReport):
     """These units took a step, and its output is durable.
 
@@ -264,6 +272,7 @@ NodeCommand = InstallUnits | ApplyStep | TakeSnapshot | ReleaseUnits | DropUnits
 COMMANDS: tuple[type[Message], ...] = (InstallUnits, ApplyStep, TakeSnapshot, ReleaseUnits, DropUnits, LeaveJob)
 REPORTS: tuple[type[NodeReport], ...] = (
     NodeJoined,
+    SpareReady,
     StepApplied,
     StepStarted,
     StepEnded,
