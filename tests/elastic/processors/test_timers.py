@@ -266,6 +266,28 @@ def test_what_has_expired_takes_no_room_although_its_key_never_comes_back(world:
     assert run.tester.tester.state("1") == {"plain": {"n": 1}}
 
 
+class Renewing(Processor):
+    """Writes one entry of a map per batch, and emits which are left."""
+
+    def init(self, handle: Any) -> None:
+        self.map = handle.getMapState("map", "n int", "n int", 10_000)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        for n in self.values(rows, "temperature"):
+            if n:
+                self.map.updateValue((n,), (n,))
+        yield self.emit(id=key[0], what=f"{self.map.exists()} {[n for (n,) in self.map.values()]}")
+
+
+def test_an_update_renews_an_entry_of_a_map_alone(world: MakeWorld, form: str) -> None:
+    run = world(Renewing(form), OUT, time_mode="ProcessingTime")
+    found = [run.run(readings(("0", n)), ["0"], timestamp_ms=at) for n, at in ((1, 0), (2, 1_000), (1, 9_000))]
+    assert [rows[0]["what"] for rows in found] == ["True [1]", "True [1, 2]", "True [2, 1]"]
+    assert run.run(readings(("0", 0)), ["0"], timestamp_ms=11_500) == [{"id": "0", "what": "True [1]"}]
+    assert run.run(readings(("0", 0)), ["0"], timestamp_ms=19_000) == [{"id": "0", "what": "False []"}]
+    assert run.tester.tester.state("0") is None
+
+
 def test_a_time_to_live_of_zero_is_none(form: str) -> None:
     class Forever(Processor):
         def init(self, handle: Any) -> None:
