@@ -10,6 +10,7 @@ ElasticError
 │   ├── UnsupportedProcessor           a stateful processor needs what this engine does not have yet
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
 │   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
+│   ├── StatefulShuffle                rows of a stage should go to any task, but its operator has a state
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -161,6 +162,18 @@ class UnmergeableOperator(InvalidJob):
         super().__init__(
             f"the keys of {operator} cannot be split: {obstacle}. Use it without partial(), or give it a combine() "
             "from rows to partials and a merge() from partials to partials, without that."
+        )
+
+
+class StatefulShuffle(InvalidJob):
+    """Rows of a stage should go to any task, but its operator may have a state, which is by key."""
+
+    def __init__(self, stage: str, operator: str) -> None:
+        self.stage = stage
+        self.operator = operator
+        super().__init__(
+            f'stage {stage!r} cannot be grouped by "shuffle": {operator} may have a state, and any task would get the '
+            "rows of a key. Use stateless(function, schema) or a StatelessOperator, or group the stage by hash."
         )
 
 
@@ -596,8 +609,8 @@ class KeysNotCounted(InvalidRequest):
     def __init__(self, stages: Iterable[str]) -> None:
         self.stages = tuple(stages)
         super().__init__(
-            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all', "
-            "or group the stage by table."
+            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all'; the default "
+            "'table' counts those of stages that are grouped by table."
         )
 
 

@@ -27,12 +27,13 @@ PUBLIC_NAMES = {
     ],
     "elastic.routing": [
         *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
-        *("PartialGrouping", "Routing", "SPLITS", "SplitRows", "TableGrouping", "UnitChooser", "check_key", "hash_key"),
-        *("hash_keys", "parse_grouping", "spark_hash_expression", "split", "to_tasks"),
+        *("PartialGrouping", "Routing", "RowPlacer", "SPLITS", "ShuffleGrouping", "SplitRows", "TableGrouping"),
+        *("UnitChooser", "check_key", "hash_key", "hash_keys", "hash_rows", "parse_grouping"),
+        *("spark_hash_expression", "split", "to_tasks"),
     ],
     "elastic.routing.shuffle": [
-        *("CostEstimates", "ExecutionSketch", "NodeLoads", "RowScheduler", "SCHEDULERS", "Scheduled", "SenderShare"),
-        *("SketchShape", "measure_slowness", "pool"),
+        *("CostEstimates", "ExecutionSketch", "Forecast", "NO_FORECAST", "NodeLoads", "RowScheduler", "SCHEDULERS"),
+        *("Scheduled", "SenderShare", "SketchShape", "measure_slowness", "pool"),
     ],
     "elastic.routing.shuffle.simulation": [
         *("FULL_KNOWLEDGE", "READINGS", "ROUND_ROBIN", "Reading", "SimulatedStream", "SimulationResult", "simulate"),

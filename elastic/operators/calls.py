@@ -7,7 +7,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from elastic.errors import InvalidOutput, OperatorFailed
 from elastic.operators.context import Context, Moment
@@ -39,6 +41,14 @@ class KeyTimes(NamedTuple):
     nanoseconds: list[int]
 
 
+class CostTimes(NamedTuple):
+    """How long rows of some cost keys took: one group of rows of one key each."""
+
+    hashes: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+
+
 @dataclass
 class UnitStep:
     """A step of one unit in progress: the state that changes, and what the operator has emitted so far."""
@@ -48,6 +58,8 @@ class UnitStep:
     outputs: OutputBuffer
     quarantine: Quarantine = field(default_factory=Quarantine)
     key_times: KeyTimes | None = None  # if the operator was called key by key
+    cost_times: CostTimes | None = None  # if the stage is measured
+    call: int = 0  # of the operator with rows, where the rows of a step are divided
 
 
 class OperatorCaller(Protocol):
@@ -111,7 +123,7 @@ class BatchCaller:
 
     def rows(self, step: UnitStep, rows: pa.Table) -> None:
         before = copy_value(step.state.value, self._name) if self._skip else None
-        context = Context(step.moment, timers_allowed=not self._operator.stateless)
+        context = Context(step.moment, timers_allowed=not self._operator.stateless, call=step.call)
         input_rows = to_input_format(rows, self._operator.input_format)
         try:
             call = partial(self._operator.handle_batch, input_rows, step.state, context)

@@ -43,8 +43,9 @@ class Context:
     timer sets fires in the next batch.
     """
 
-    def __init__(self, moment: Moment, *, timers_allowed: bool = True, for_timers: bool = False) -> None:
+    def __init__(self, moment: Moment, *, timers_allowed: bool = True, for_timers: bool = False, call: int = 0) -> None:
         self._moment = moment
+        self._call = call  # other calls of the same step get other random numbers
         self._timers_allowed = timers_allowed
         self._changes: list[Timer | tuple[str, Any, str]] = []
         self._random: np.random.Generator | None = None
@@ -73,7 +74,8 @@ class Context:
     def random(self) -> np.random.Generator:
         """A random generator that yields the same numbers when the batch is replayed."""
         if self._random is None:
-            self._random = np.random.default_rng([self._moment.unit.number, self._moment.batch, self._moment.round])
+            seed = [self._moment.unit.number, self._moment.batch, self._moment.round]
+            self._random = np.random.default_rng([*seed, self._call] if self._call else seed)
         return self._random
 
     def set_timer(self, at_ms: int, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:

@@ -23,6 +23,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.UnsupportedProcessor("type interval in state 'n'", "Use a string instead"),
     errors.InvalidStateCall("count", "there is no grouping key in init()"),
     errors.IndivisibleState("newest", "Newest", "its state, a value of type NoneType, belongs to the task"),
+    errors.StatefulShuffle("enrich", "Count"),
     errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),
