@@ -44,6 +44,7 @@ PUBLIC_NAMES = {
         *("choose_targets", "choose_targets_with_heads", "create_sketch", "head_share", "split_pairs"),
         *("split_with_heads",),
     ],
+    "elastic.spark.processors": ["ProcessorOperator", "ProcessorTester"],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
         *("InvalidProjection", "InvalidRecipe", "InvalidTable", "MdpError", "MissingPackage", "NothingBalanced"),

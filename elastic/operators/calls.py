@@ -39,7 +39,7 @@ class KeyTimes(NamedTuple):
 
     rows: pa.Table
     offsets: Sequence[int]
-    nanoseconds: Sequence[int]
+    nanoseconds: list[int]
 
 
 class CostTimes(NamedTuple):
@@ -167,15 +167,47 @@ class KeyedCaller:
         self._ttl_ms = parse_ttl_ms(operator.ttl)
 
     def rows(self, step: UnitStep, rows: pa.Table) -> None:
-        keys, ordered, offsets = group_rows(rows, self._key)
-        input_rows = to_input_format(ordered, self._operator.input_format)
         context = Context(step.moment)
+        rows = self._operator.select_rows(rows, context)
+        if not rows.num_rows:
+            return
+        keys, ordered, offsets = group_rows(rows, self._key)
+        rows_between = self._operator.slicer(ordered)
         times = [time.perf_counter_ns()]
+        step.key_times = KeyTimes(ordered, offsets, times)
+        if not self._skip:
+            self._call_all(step, context, keys, rows_between, step.key_times)
+            return
         for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
-            handle = partial(self._operator.handle_key, key, slice_rows(input_rows, begin, end))
+            handle = partial(self._operator.handle_key, key, rows_between(begin, end))
             self._call(step, context, key, handle, partial(_dicts, ordered, begin, end))
             times.append(time.perf_counter_ns())
-        step.key_times = KeyTimes(ordered, offsets, times)
+
+    def _call_all(
+        self,
+        step: UnitStep,
+        context: Context,
+        keys: list[Any],
+        rows_between: Callable[[int, int], Any],
+        key_times: KeyTimes,
+    ) -> None:
+        """Call the operator for each key as `_call` does, when the first failure ends the job: much faster."""
+        ordered, offsets, times = key_times
+        values, initial = step.state.value, self._operator.initial_state
+        handle, emit, now = self._operator.handle_key, step.outputs.add_all, time.perf_counter_ns
+        begin = 0
+        try:
+            for key, end in zip(keys, offsets[1:], strict=True):
+                context.key = key
+                emit(handle(key, rows_between(begin, end), ValueState(values, key, initial), context))
+                times.append(now())
+                begin = end
+        except MemoryError:
+            raise
+        except Exception as error:  # a user's operator may raise anything
+            row = _dicts(ordered, begin, begin + 1)[0]
+            raise to_job_error(CallFailed(error), self._name, step.moment, row) from error
+        context.apply_timers(step.state.timers)
 
     def timers(self, step: UnitStep, due: list[Timer]) -> None:
         context = Context(step.moment, for_timers=True)
