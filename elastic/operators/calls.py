@@ -175,7 +175,7 @@ class KeyedCaller:
         rows_between = self._operator.slicer(ordered)
         times = [time.perf_counter_ns()]
         step.key_times = KeyTimes(ordered, offsets, times)
-        if not self._skip:
+        if not self._skip and self._ttl_ms is None:
             self._call_all(step, context, keys, rows_between, step.key_times)
             return
         for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
@@ -191,7 +191,7 @@ class KeyedCaller:
         rows_between: Callable[[int, int], Any],
         key_times: KeyTimes,
     ) -> None:
-        """Call the operator for each key as `_call` does, when the first failure ends the job: much faster."""
+        """Call the operator for each key as `_call` does, where a failure ends the job and no state expires: much faster."""
         ordered, offsets, times = key_times
         values, initial = step.state.value, self._operator.initial_state
         handle, emit, now = self._operator.handle_key, step.outputs.add_all, time.perf_counter_ns
