@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from elastic.core import commands, events
+from elastic.core.backlogs import Backlogs
 from elastic.core.batches import Batches
 from elastic.core.commands import Command
 from elastic.core.crashes import LIMIT, Crashes, Death
@@ -38,6 +39,7 @@ from elastic.core.placement import Placement
 from elastic.core.recoveries import Recoveries
 from elastic.core.rekeying import Rekeyings
 from elastic.core.snapshots import Snapshots
+from elastic.core.stage_costs import NodeCosts
 from elastic.core.view import JobView
 from elastic.errors import PoisonedStep, UnknownEvent
 from elastic.routing import Groupings, Routing
@@ -62,11 +64,13 @@ class Coordinator:
         units = frozenset(unit for stage in range(len(emitting)) for unit in routing.units(stage))
         self.placement = Placement(routing, units)
         self._known_to_nodes = routing
+        self._costs_of_nodes: tuple[NodeCosts, ...] = ()
         self.rekeyings = Rekeyings()
         self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
         self.snapshots = Snapshots(self._through)
         self.nodes = Nodes(lambda: self.manifest.number, nodes)
         self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self._epoch)
+        self.backlogs = Backlogs()
         self.crashes = Crashes()
         self.recoveries = Recoveries()
         self._skips_poison = skips_poison
@@ -153,6 +157,7 @@ class Coordinator:
             self.nodes.failed_starts(),
             self.crashes.counts(),
             self._handled,
+            self.backlogs.ends,
             self.nodes.spares,
         )
 
@@ -223,6 +228,7 @@ class Coordinator:
         self.recoveries.node_lost(event.node, event.reason, self._now)
         starting = self.nodes.start(event.node)
         self.batches.drop_reports(event.node)
+        self.backlogs.node_lost(event.node)
         self.placement.node_lost(event.node)
         self.snapshots.node_lost(event.node, self.placement.units_on(event.node))
         return [starting, *self.hand_overs.node_lost(event.node)]
@@ -308,7 +314,10 @@ class Coordinator:
         """Commit the batch, unless its rows are grouped as they were before a change: then they are sent again."""
         if event.groupings_epoch != self.placement.committed.groupings.epoch:
             return []
-        return self.batches.batch_logged(event)
+        decided = self.batches.batch_logged(event)
+        if decided:
+            self.backlogs.batch_logged(event.batch, event.seconds, self._now)
+        return decided
 
     def _round_committed(self, event: events.RoundCommitted) -> list[Command]:
         self._learn(event.manifest)
@@ -320,7 +329,7 @@ class Coordinator:
         )
         if event.routing is not None:
             self.placement.commit(event.routing)
-        message = ApplyStep(self._epoch(), step, self._take_routing_for_nodes())
+        message = ApplyStep(self._epoch(), step, self._take_routing_for_nodes(), self._take_costs_for_nodes())
         return [command for name in self.placement.owners() for command in self.nodes.send(name, message)]
 
     def _take_routing_for_nodes(self) -> Routing | None:
@@ -331,9 +340,20 @@ class Coordinator:
         self._known_to_nodes = committed
         return committed
 
+    def _take_costs_for_nodes(self) -> tuple[NodeCosts, ...] | None:
+        """Return what nodes that send rows to shuffled stages should know of costs; None if that is as before."""
+        if not self.placement.committed.groupings.nodes_shuffle:
+            return None
+        costs = self.nodes.costs()
+        if costs == self._costs_of_nodes:
+            return None
+        self._costs_of_nodes = costs
+        return costs
+
     def _step_applied(self, report: StepApplied) -> None:
         if self.nodes.accepts(report):
             self.batches.step_applied(report)
+            self.backlogs.step_applied(report, self._now)
 
     def _node_failed(self, report: NodeFailed) -> list[Command]:
         if not self.nodes.accepts(report):

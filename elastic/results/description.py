@@ -28,6 +28,12 @@ class StageDescription:
     input_schema: pa.Schema
     output_schema: pa.Schema | None = None
     grouping: str = "hash"
+    cost_key: tuple[str, ...] = ()
+
+    @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """What the unit of a row depends on, or in a shuffled stage what its cost depends on; there perhaps nothing."""
+        return self.cost_key or self.key
 
     @property
     def is_partial(self) -> bool:
@@ -94,6 +100,7 @@ class Description:
                 _schema(found.parts, f"input-{number}"),
                 _schema(found.parts, f"output-{number}") if f"output-{number}" in found.parts else None,
                 stage.get("grouping", "hash"),
+                tuple(stage.get("cost_key", ())),
             )
             for number, stage in enumerate(document["stages"])
         )
@@ -131,7 +138,11 @@ def _read(store: Store, secret: Secret, job: str) -> Unpacked:
 
 def _to_json(stage: StageDescription) -> dict[str, Any]:
     document: dict[str, Any] = {"name": stage.name, "key": list(stage.key)}
-    return document if stage.grouping == "hash" else {**document, "grouping": stage.grouping}
+    if stage.grouping != "hash":
+        document["grouping"] = stage.grouping
+    if stage.cost_key:
+        document["cost_key"] = list(stage.cost_key)
+    return document
 
 
 def _schema(parts: Mapping[str, Any], name: str) -> pa.Schema:
