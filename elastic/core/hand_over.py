@@ -29,7 +29,9 @@ from elastic.core.ids import Epoch, Task
 from elastic.core.messages import DropUnits, ReleaseUnits, StateStored, UnitsInstalled, UnitsReleased
 from elastic.core.nodes import Nodes
 from elastic.core.placement import Placement
+from elastic.core.standbys import Standbys
 from elastic.errors import IllegalTransition
+from elastic.routing.standbys import carry_standbys
 from migration import Move, Ownership, ScatteredAssignment, apply_moves
 
 _STORY_LENGTH = 1_000
@@ -44,7 +46,7 @@ class HandOverPhase(StrEnum):
     | installing | the target fetches the state, verifies it and replays what came in between |
     | installed | the target works; the assignment is not committed yet |
     | restoring | the assignment is committed, but the target was lost meanwhile and fetches the state once more |
-    | done | the assignment is committed, the target works, and the source drops the tasks |
+    | done | the assignment is committed, the target works, and the source drops the tasks or follows them |
     """
 
     PLANNED = "planned"
@@ -194,7 +196,7 @@ class _Migration:
     is_cancelled: bool = False
     lease: str = ""  # of the mini-migration in flight
     lease_requested: bool = False
-    commit_requested: bool = False
+    committing: Ownership | None = None  # an assignment that may be committed at any moment
     done: list[HandOver] = field(default_factory=list)
     stored_bytes: int = 0
     direct_bytes: int = 0
@@ -217,14 +219,27 @@ class HandOvers:
     mini-migration has a lease of its own, so a paused migration pins nothing in the store.
     """
 
-    def __init__(self, placement: Placement, nodes: Nodes, batches: Batches, epoch: Callable[[], Epoch]) -> None:
+    def __init__(
+        self, placement: Placement, nodes: Nodes, batches: Batches, standbys: Standbys, epoch: Callable[[], Epoch]
+    ) -> None:
         self._placement = placement
         self._nodes = nodes
         self._batches = batches
+        self._standbys = standbys
         self._epoch = epoch
         self._migration: _Migration | None = None
         self._unconfirmed: dict[str, list[UnitsReleased]] = {}  # by source: its last results are not all reported
         self._view: MigrationView | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a migration is under way, paused or not."""
+        return self._migration is not None and not self._migration.is_over
+
+    def moving_tasks(self) -> set[Task]:
+        """Return the tasks of hand-overs that are under way: who has them next is decided by the table."""
+        in_flight = self._migration.in_flight if self._migration is not None else ()
+        return {task for one in in_flight if one.phase is not HandOverPhase.DONE for task in one.hand_over.tasks}
 
     @property
     def is_moving(self) -> bool:
@@ -262,7 +277,7 @@ class HandOvers:
         """Give the migration up, because all nodes stop; None, and nothing changes, if its commit is under way."""
         migration = self._migration
         if migration is not None and not migration.is_over:
-            if migration.commit_requested:
+            if migration.committing is not None:
                 return None
             migration.is_cancelled = True
             migration.in_flight.clear()
@@ -281,7 +296,7 @@ class HandOvers:
             return [commands.CloseMigrationLease(lease)]
         migration.lease_requested = False
         migration.lease = lease
-        next_mini = migration.waiting.pop(0)
+        next_mini = self._from_owners(migration.waiting.pop(0))
         migration.in_flight = [_InFlight(hand_over, missing=set(hand_over.tasks)) for hand_over in next_mini]
         return [command for one in migration.in_flight for command in self._advance(one, HandOverEvent.STARTED)]
 
@@ -309,10 +324,12 @@ class HandOvers:
 
     def assignment_committed(self, assignment: Ownership) -> list[Command]:
         migration = self._migration
-        if migration is None or not migration.commit_requested or assignment.owners != self._after().owners:
+        if migration is None or migration.is_over:
             return []
-        migration.assignment = self._after()
-        migration.commit_requested = False
+        migration.assignment = assignment
+        if migration.committing is None:
+            return []  # standbys have taken over tasks that do not move
+        migration.committing = None
         migration.story.append("the assignment is committed")
         event = HandOverEvent.ASSIGNMENT_COMMITTED
         return [command for one in migration.in_flight for command in self._advance(one, event)]
@@ -337,9 +354,10 @@ class HandOvers:
         if migration is None:
             return decided
         phases = {one.phase for one in migration.in_flight}
-        if phases == {HandOverPhase.INSTALLED} and not migration.commit_requested:
-            migration.commit_requested = True
-            decided.append(commands.CommitAssignment(self._after()))
+        if phases == {HandOverPhase.INSTALLED} and not self._placement.is_committing:
+            migration.committing = after = self._after()
+            self._placement.is_committing = True
+            decided.append(commands.CommitAssignment(after, carry_standbys(self._placement.committed, after)))
         elif phases == {HandOverPhase.DONE}:
             migration.done += [one.hand_over for one in migration.in_flight]
             migration.in_flight.clear()
@@ -367,7 +385,7 @@ class HandOvers:
             tuple(_awaited(migration.in_flight)),
             migration.is_paused,
             migration.is_cancelled,
-            migration.commit_requested,
+            migration.committing is not None,
             total - len(migration.waiting) - bool(migration.in_flight),
             total,
             sum(len(one.tasks) for one in migration.done),
@@ -403,7 +421,8 @@ class HandOvers:
             self._placement.request_install(units, hand_over.target)
             return self._nodes.request_start(hand_over.target)
         self._placement.end_move(units)
-        return self._nodes.send(hand_over.source, DropUnits(self._epoch(), tuple(units)))
+        dropped = tuple(unit for unit in units if not self._standbys.wants(unit, hand_over.source))
+        return self._nodes.send(hand_over.source, DropUnits(self._epoch(), dropped)) if dropped else []
 
     def _confirm_releases(self) -> list[Command]:
         """Install what was released, but not before the last results of the source are reported.
@@ -440,13 +459,31 @@ class HandOvers:
             for task in one.hand_over.tasks
         ]
         target = migration.spec.target
-        nodes = list(dict.fromkeys((*migration.assignment.nodes, *target.nodes)))
-        after = apply_moves(migration.assignment, moves, nodes)
+        owners = self._placement.settled_owners()
+        nodes = list(dict.fromkeys((*migration.assignment.nodes, *target.nodes, *owners)))
+        after = apply_moves(ScatteredAssignment.from_owners(owners, nodes), moves, nodes)
         if after.owners == target.owners:
             return target
-        # Without nodes that own nothing: after a cancellation they leave, and no plan may count on them.
-        working = set(after.owners)
+        # Without nodes that own nothing: after a cancellation they leave, and no plan may count on them. A node that
+        # was there before and stays may have lost its tasks to standbys.
+        working = {*after.owners, *set(migration.spec.current.nodes).intersection(target.nodes)}
         return ScatteredAssignment.from_owners(after.owners, [node for node in nodes if node in working])
+
+    def _from_owners(self, mini: Sequence[HandOver]) -> list[HandOver]:
+        """Return the hand-overs of a mini-migration from the nodes that own the tasks now.
+
+        Another node than planned does after a standby has taken over; if that is the target, nothing is left to do.
+        """
+        current: list[HandOver] = []
+        for planned in mini:
+            by_owner: dict[str, list[Task]] = defaultdict(list)
+            for task in planned.tasks:
+                by_owner[self._placement.owner(self._placement.units_of([task])[0])].append(task)
+            for owner, tasks in by_owner.items():
+                if owner != planned.target:
+                    share = planned.size * len(tasks) / len(planned.tasks)
+                    current.append(HandOver(owner, planned.target, tuple(tasks), share))
+        return current
 
     def _close_lease(self) -> list[Command]:
         if self._migration is None or not self._migration.lease:

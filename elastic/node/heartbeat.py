@@ -73,6 +73,8 @@ class NodeStatistics:
             replayed_rows=self._host.replayed_rows,
             units=self._host.statistics(),
             keys=self._keys.report,
+            standbys=self._host.statistics(standby=True),
+            followed_batch=self._host.followed_batch(),
         )
 
     def heartbeat(self, waiting_steps: int) -> Heartbeat:

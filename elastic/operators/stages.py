@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from elastic.errors import InvalidJob, NotAnOperator
+from elastic.numbers import as_int
 from elastic.operators.divide import check_divisible
 from elastic.operators.operator import Operator
 from elastic.operators.partial import (
@@ -28,22 +29,33 @@ class Stage:
 
     Without a key of its own it has the job's key; without a name, the operator's `name` or class names it. The grouping
     says how rows find their unit of state: by "hash", or by hash and a "table" of single keys (see `elastic.routing`).
-    `partial` makes stages whose keys are split.
+    `partial` makes stages whose keys are split. `standbys` is the number of nodes that follow each unit, to take over
+    when its node is lost; None is the setting of that name.
     """
 
     operator: Operator
     key: tuple[str, ...]
     name: str
     grouping: str
+    standbys: int | None
 
     def __init__(
-        self, operator: Operator, key: str | Sequence[str] = (), name: str = "", *, grouping: str = "hash"
+        self,
+        operator: Operator,
+        key: str | Sequence[str] = (),
+        name: str = "",
+        *,
+        grouping: str = "hash",
+        standbys: int | None = None,
     ) -> None:
+        if standbys is not None and (as_int(standbys) is None or standbys < 0):
+            raise InvalidJob(f"standbys={standbys!r} is invalid. Give the number of copies of each unit: 0, 1 or 2.")
         check_partial_stage(operator, parse_grouping(grouping), name or _name(operator))
         object.__setattr__(self, "operator", operator)
         object.__setattr__(self, "key", to_key_columns(key))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "grouping", grouping)
+        object.__setattr__(self, "standbys", standbys)
 
 
 def partial(operator: Operator | Stage, every: str = EVERY_BATCH, *, split: str = "all") -> tuple[Stage, Stage]:
@@ -64,7 +76,7 @@ def partial(operator: Operator | Stage, every: str = EVERY_BATCH, *, split: str 
     grouping = f"{PartialGrouping.kind}:{split}"
     first = PartialOperator(stage.operator, parse_every(every))
     name = f"partial-{stage.name}" if stage.name else ""
-    return Stage(first, stage.key, name, grouping=grouping), stage
+    return Stage(first, stage.key, name, grouping=grouping, standbys=stage.standbys), stage
 
 
 def to_key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -88,7 +100,9 @@ def build_stages(
         name = stage.name or _unused(_name(stage.operator), {other.name for other in stages})
         if name in {other.name for other in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
-        stages.append(Stage(stage.operator, stage.key or default_key, name, grouping=stage.grouping))
+        stages.append(
+            Stage(stage.operator, stage.key or default_key, name, grouping=stage.grouping, standbys=stage.standbys)
+        )
     _check_pairs(stages)
     return tuple(stages)
 

@@ -28,6 +28,7 @@ class StageDescription:
     input_schema: pa.Schema
     output_schema: pa.Schema | None = None
     grouping: str = "hash"
+    standbys: int | None = None  # None: as many as the setting says
 
     @property
     def is_partial(self) -> bool:
@@ -94,6 +95,7 @@ class Description:
                 _schema(found.parts, f"input-{number}"),
                 _schema(found.parts, f"output-{number}") if f"output-{number}" in found.parts else None,
                 stage.get("grouping", "hash"),
+                stage.get("standbys"),
             )
             for number, stage in enumerate(document["stages"])
         )
@@ -131,7 +133,11 @@ def _read(store: Store, secret: Secret, job: str) -> Unpacked:
 
 def _to_json(stage: StageDescription) -> dict[str, Any]:
     document: dict[str, Any] = {"name": stage.name, "key": list(stage.key)}
-    return document if stage.grouping == "hash" else {**document, "grouping": stage.grouping}
+    if stage.grouping != "hash":
+        document["grouping"] = stage.grouping
+    if stage.standbys is not None:
+        document["standbys"] = stage.standbys
+    return document
 
 
 def _schema(parts: Mapping[str, Any], name: str) -> pa.Schema:

@@ -60,6 +60,7 @@ class World:
             max_pending_batches=chance.choice([1, 2, 4]),
             staging_bytes=chance.choice([400, 64 << 20]),
             compression="none",
+            standbys=chance.choice(faults.standbys) if len(faults.standbys) > 1 else faults.standbys[0],
         )
         self._checkpoint = Checkpoint()
         self._setting = Setting(
@@ -71,13 +72,15 @@ class World:
             settings,
             batches,
             self._checkpoint,
-            nodes=chance.choice([1, 2, 3]),
+            nodes=chance.choice([1, 2, 3] if settings.standbys == 0 else [2, 3, 4]),
             pace_seconds=chance.choice([0.3, 1.0, 3.0]),
         )
 
     def tell(self, *words: Any) -> None:
         """Add to the story; not put into text yet, since most stories are never read."""
         self.story.append((self.scheduler.now, *words))
+        if words[0] == "loop:":
+            self._check_roles()
 
     def tell_story(self, lines: int) -> str:
         """The end of the story, as text."""
@@ -177,7 +180,7 @@ class World:
         return published == newest and not is_moving
 
     def _check_owners(self) -> None:
-        """No unit works on two nodes that the driver listens to."""
+        """No unit is active on two nodes that the driver listens to."""
         life = self.life
         assert life.launcher is not None
         current = self._current_incarnations()
@@ -185,9 +188,23 @@ class World:
         for name in life.launcher.living():
             process = life.launcher.incarnations[name].process
             if name in current and process is not None:
-                owners.update(unit.id for unit in process._host._working())
+                owners.update(unit.id for unit in process._host._active())
         twice = [unit for unit, count in owners.items() if count > 1]
         assert not twice, f"{twice} work on two nodes"
+
+    def _check_roles(self) -> None:
+        """After every event: no node owns and follows the same unit, neither now nor by what is committed."""
+        job = self.life.job
+        if job is None or self.violations:
+            return
+        placement = job._driver._loop._coordinator.placement
+        for node in placement.following():
+            if both := set(placement.followed_by(node)).intersection(placement.units_on(node)):
+                self._complain(f"{node} owns and follows {both}")
+        for routing in (placement.committed, placement.route()):
+            for task, standbys in enumerate(routing.standbys):
+                if len({routing.assignment.owners[task], *standbys}) <= len(standbys):
+                    self._complain(f"task {task} is on a node twice: {routing}")
 
     def _check_zombies(self) -> None:
         """A node that the driver has replaced leaves as soon as it hears so."""
