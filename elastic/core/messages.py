@@ -243,6 +243,11 @@ class UnitsReleased(NodeReport):
     stored: bool = True
     stopped: tuple[StoppedUnit, ...] = ()
 
+    @property
+    def last_batches(self) -> tuple[StoppedUnit, ...]:
+        """The units, with or without states, and the batch after which each has stopped."""
+        return (*(StoppedUnit(ref.unit, Batch(ref.batch)) for ref in self.states), *self.stopped)
+
 
 @dataclass(frozen=True)
 class StateStored(NodeReport):

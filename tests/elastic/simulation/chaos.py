@@ -299,7 +299,7 @@ class Chaos:
     def _migrate(self, life: Life) -> bool:
         request: dict[str, Any] = {
             "nodes": self._chance.randrange(1, 5),
-            "mode": self._chance.choice([*MODES, "progressive", "live"]),
+            "mode": self._chance.choice([*MODES, "progressive", "live", "warm"]),
             "transfer": self._chance.choice(list(TRANSFERS)),
             "tasks_per_node": self._chance.choice([1, 2, TASKS]),
             "tau": self._chance.choice([0.0, 0.2, 1.0]),

@@ -4,7 +4,10 @@ import random
 from collections import Counter
 from typing import Any
 
+from elastic.core.events import NodeLost
+from elastic.core.messages import InstallUnits, ReleaseUnits, StandbysDropped
 from elastic.core.pipeline import runners
+from elastic.driver.event_loop import Decision
 from elastic.errors import ElasticError, StoreUnreachable
 from elastic.job.job import Job
 from elastic.job.shutdown import StopReport
@@ -39,6 +42,7 @@ class World:
         self.story: list[tuple[Any, ...]] = []
         self.lives = 0
         self.violations: list[str] = []
+        self._roles = Counter({"takeovers": 0, "warm_releases": 0, "standbys_dropped": 0})
         self.scheduler = scheduler = Scheduler(
             chance,
             preemption=chance.choice([0.0, 0.05, 0.3]),
@@ -81,6 +85,7 @@ class World:
         self.story.append((self.scheduler.now, *words))
         if words[0] == "loop:":
             self._check_roles()
+            self._count_roles(words[1])
 
     def tell_story(self, lines: int) -> str:
         """The end of the story, as text."""
@@ -98,6 +103,7 @@ class World:
             "batches": len(self.observer.committed.sources),
             "ticks": self.observer.committed.sources.count(None),
             "drivers": self.lives,
+            **self._roles,
             **self.chaos.done,
         }
 
@@ -205,6 +211,17 @@ class World:
             for task, standbys in enumerate(routing.standbys):
                 if len({routing.assignment.owners[task], *standbys}) <= len(standbys):
                     self._complain(f"task {task} is on a node twice: {routing}")
+
+    def _count_roles(self, decision: Decision) -> None:
+        """Count what happens to standbys, so that a campaign shows what it has tried."""
+        for command in decision.commands:
+            message = getattr(command, "message", None)
+            if isinstance(message, InstallUnits) and any(not handle.standby for handle in message.units):
+                is_taken_over = isinstance(decision.event, NodeLost) and decision.event.node != command.node
+                self._roles["takeovers"] += is_taken_over
+            elif isinstance(message, ReleaseUnits):
+                self._roles["warm_releases"] += message.warm
+        self._roles["standbys_dropped"] += isinstance(decision.event, StandbysDropped)
 
     def _check_zombies(self) -> None:
         """A node that the driver has replaced leaves as soon as it hears so."""
