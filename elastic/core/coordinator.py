@@ -151,6 +151,7 @@ class Coordinator:
             self.placement.route(),
             self.placement.tasks_by_node(),
             self.nodes.views(),
+            self.placement.standbys(),
             self.hand_overs.view(),
             self.hand_overs.is_moving,
             self.rekeyings.view(self._awaited_by_rekeying()),

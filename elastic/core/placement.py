@@ -37,6 +37,7 @@ class Placement:
         self._installed: set[UnitId] = set()
         self._to_install: dict[str, set[UnitId]] = {}  # by target, until it is told
         self._standbys: dict[str, dict[UnitId, bool]] = {}  # by node: whether each has caught up
+        self._standby_view: Mapping[str, tuple[UnitId, ...]] | None = None
         self._prepared: dict[UnitId, str] = {}  # targets that follow units which are about to move there
         self.is_committing = False  # an assignment is on its way into the store: the next one waits, to include it
         self._route: Routing | None = None
@@ -90,19 +91,27 @@ class Placement:
     def follow(self, node: str, units: Iterable[UnitId]) -> None:
         """Note that a node is told to follow these units."""
         self._standbys.setdefault(node, {}).update(dict.fromkeys(units, False))
-        self._route = None
+        self._route = self._standby_view = None
 
     def unfollow(self, node: str, units: Iterable[UnitId]) -> None:
         for unit in list(units):
             self._standbys.get(node, {}).pop(unit, None)
-        self._route = None
+        self._route = self._standby_view = None
 
     def standbys_caught_up(self, node: str, units: Iterable[UnitId]) -> None:
         followed = self._standbys.get(node, {})
         followed.update({unit: True for unit in units if unit in followed})
+        self._standby_view = None
 
     def followed_by(self, node: str) -> Collection[UnitId]:
         return self._standbys.get(node, {}).keys()
+
+    def standbys(self) -> Mapping[str, tuple[UnitId, ...]]:
+        """Return the standbys on each node that could take over now: the same object until that changes."""
+        if self._standby_view is None:
+            ready = {node: sorted(unit for unit in units if units[unit]) for node, units in self._standbys.items()}
+            self._standby_view = {node: tuple(units) for node, units in ready.items() if units}
+        return self._standby_view
 
     def following(self) -> list[str]:
         """Return the nodes that follow units."""
@@ -150,7 +159,7 @@ class Placement:
     def node_lost(self, node: str) -> None:
         """Forget what only that node had, and what had arrived there."""
         if self._standbys.pop(node, None):
-            self._route = None
+            self._route = self._standby_view = None
         self._installed.difference_update(self.units_on(node))
         for unit, (ref, source) in list(self._released.items()):
             if source == node and self._stored.get(unit) == ref.key:
@@ -200,6 +209,7 @@ class Placement:
         self.end_move(list(self._owners))
         self._to_install.clear()
         self._standbys.clear()
+        self._standby_view = None
         self._owners = {unit: self.committed.owners(unit)[0] for unit in self._owners}
         self._tasks = None
 
