@@ -11,8 +11,11 @@ RUNNABLE := $(VENV)/.runnable
 
 UNIT := not spark and not server and not browser
 # Tests without Spark run in three processes on two cores, since one of them mostly waits for timeouts; they need not
-# import the tests with Spark. Spark itself uses all cores, so its tests run one by one.
+# import the tests with Spark.
 PARALLEL := -n 3 --dist worksteal --ignore=tests/spark --ignore=tests/browser
+# Tests with Spark run in two processes with a Spark each, because they often wait. Those of a file share a process, and
+# files start in the order of tests/conftest.py.
+PARALLEL_SPARK := -n 2 --dist loadgroup --no-loadscope-reorder
 # Keep compiled modules: pytest rewrites the assertions of every test module, which takes 10 s per process, and nodes
 # and commands are processes that import the engine.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,7 +37,7 @@ $(RUNNABLE): pyproject.toml scripts/venv.sh
 java: ## check that Java 17 is installed
 	@bash scripts/java.sh
 
-chromium: ## install Debian's Chromium for the browser tests, where possible
+chromium: | $(INSTALLED) ## install Debian's Chromium for the browser tests, where possible
 	@bash scripts/chromium.sh
 
 minio-binary:
@@ -42,13 +45,13 @@ minio-binary:
 
 test: $(INSTALLED) java minio-binary chromium ## run all tests except the long ones; S3 tests use MinIO if Go can build it
 	ELASTIC_SIMULATION_SEEDS=72 $(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
-	$(BIN)/pytest -m "(spark or browser) and not long"
+	$(BIN)/pytest $(PARALLEL_SPARK) -m "(spark or browser) and not long"
 
 unit: $(INSTALLED) ## run the tests that need neither Java nor a server, without the slow ones; about a minute
 	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not slow and not long"
 
 spark: $(INSTALLED) java ## run only the Spark tests
-	$(BIN)/pytest -m "spark and not long"
+	$(BIN)/pytest $(PARALLEL_SPARK) -m "spark and not long"
 
 long: $(INSTALLED) java minio-binary chromium ## run the long Spark tests; about 20 minutes
 	$(BIN)/pytest -m long

@@ -35,7 +35,7 @@ rm -rf "$folder"/build.* # left by killed builds
 
 work=$(mktemp -d "$folder/build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-echo "building MinIO from source into the cache: about six minutes, once (needs 2 GB of temporary space) ..."
+echo "building MinIO from source into the cache: some minutes, once (needs 2 GB of temporary space) ..."
 # Modules and build cache are deleted after the build; -modcacherw lets rm remove them.
 if ! GOBIN=$work/bin GOMODCACHE=$work/modules GOCACHE=$work/objects GOTMPDIR=$work CGO_ENABLED=0 \
     GOFLAGS="-buildvcs=false -modcacherw" \

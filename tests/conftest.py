@@ -81,10 +81,28 @@ SLOW = (
 )
 
 
+# Files of Spark tests that take longest: they start first, so that no process ends with a long one alone.
+LONGEST_ON_SPARK = (
+    "tests/browser/",
+    "tests/spark/test_command_line_on_spark.py",
+    "tests/spark/test_examples_on_spark.py",
+    "tests/spark/test_jobs_on_spark.py",
+    "tests/spark/test_ends_on_spark.py",
+    "tests/spark/test_standalone_on_spark.py",
+    "tests/chaos/",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let slow tests start first, and mark them and those that need an S3 server process."""
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
+    """Let slow tests start first, and mark them and those that need an S3 server process.
+
+    Spark tests of a file stay in one process, and so do all of the browser.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith((*SLOW, *LONGEST_ON_SPARK)))
     for item in items:
+        if item.get_closest_marker("spark") or item.get_closest_marker("browser"):
+            group = "browser" if item.get_closest_marker("browser") else item.nodeid.partition("::")[0]
+            item.add_marker(pytest.mark.xdist_group(group))
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
         kind = (

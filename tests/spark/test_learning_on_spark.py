@@ -22,6 +22,7 @@ from mdp.learning import (
     load_matrix,
     read_log,
 )
+from mdp.spark import learn_job
 from mdp.spark.learning import SparkLearner
 from tests.mdp.instances import write_csv
 from tests.spark.jobs import changed_conf
@@ -176,13 +177,20 @@ def test_nothing_stays_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
 
 
-def test_the_job_for_spark_submit_learns_and_saves(tmp_path: Path) -> None:
-    """In a process of its own: it brings its own session."""
+@pytest.mark.usefixtures("spark_of_programs")
+@pytest.mark.parametrize("in_process", [True, pytest.param(False, marks=LONG)])
+def test_the_job_for_spark_submit_learns_and_saves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_process: bool
+) -> None:
     (path,) = write_log(tmp_path, LOG)
-    job = Path(__file__).parents[2] / "mdp" / "spark" / "learn_job.py"
     words = ["--master", "local[2]", "--input", str(path), "--load-column", "value", "--low", "8", "--high", "16"]
     words += ["--quantiles", "0.01", "0.99", "--output", str(tmp_path / "matrix.json")]
-    done = subprocess.run([sys.executable, str(job), *words], capture_output=True, text=True, check=True, timeout=180)  # noqa: S603
-    assert "migrations seen" in done.stdout
+    if in_process:
+        learn_job.main(words)
+        output = capsys.readouterr().out
+    else:
+        command = [sys.executable, str(learn_job.__file__), *words]
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=180).stdout  # noqa: S603
+    assert "migrations seen" in output
     recipe = Recipe(**RANGE, quantiles=(0.01, 0.99))
     assert load_matrix(tmp_path / "matrix.json") == learn_from_log(read_log([path], load_column="value"), recipe)

@@ -11,9 +11,11 @@ from operator import floordiv
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 import mdp
+from elastic.__main__ import main
 from mdp.approximate import train
 from mdp.array_store import ObjectArrayStore
 from mdp.exact import project_exactly
@@ -99,19 +101,17 @@ def _wait_for_blocks(folder: Path) -> None:
         time.sleep(0.02)
 
 
-def test_the_command_line_projects_on_spark_and_a_plan_uses_the_table(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark_of_programs")
+def test_the_command_line_projects_on_spark_and_a_plan_uses_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = (tmp_path / "store").as_uri()
     save_matrix(walk(3, 5), tmp_path / "matrix.json")
+    monkeypatch.setenv("ELASTIC_SECRET", "a secret of this test")
     arguments = ["--matrix", str(tmp_path / "matrix.json"), "--tasks", "24", "--store", store, "--name", "by-command"]
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "elastic", "project", *arguments, "--master", "local[2]", "--json"],
-        env={**os.environ, "ELASTIC_SECRET": "a secret of this test"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    done = CliRunner().invoke(main, ["project", *arguments, "--master", "local[2]", "--json"])
 
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.exit_code == 0, done.output
     facts = json.loads(done.stdout)
     assert facts["kind"] == "exact"
     assert facts["error"] <= 0.002

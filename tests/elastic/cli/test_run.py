@@ -45,9 +45,9 @@ def job(monkeypatch: pytest.MonkeyPatch) -> FakeRunningJob:
     return running
 
 
-def invoke(*options: str) -> Result:
+def invoke(*options: str, operator: str = "elastic.operators:CountByKey") -> Result:
     words = ["--name", "words", "--store", "memory:", "--key", "word", "--api-token", TOKEN, *options]
-    return CliRunner().invoke(main, ["run", "elastic.operators:CountByKey", *words])
+    return CliRunner().invoke(main, ["run", operator, *words])
 
 
 def events(done: Result) -> list[dict[str, Any]]:
@@ -118,3 +118,20 @@ def test_operators_come_from_a_class_a_value_or_a_function_that_may_return_sever
     for name, why in wrong.items():
         with pytest.raises(click.BadParameter, match=why):
             run.load_operators(f"local_module:{name}")
+
+
+@pytest.mark.parametrize(
+    ("operator", "why"),
+    [
+        ("nowhere:Operator", "cannot import nowhere:Operator"),
+        ("elastic.operators", "expected MODULE:OPERATOR"),
+        ("os:getcwd", "not an operator"),
+    ],
+)
+def test_a_wrong_operator_is_refused_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, operator: str, why: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "elastic.spark.session", None)  # importing it fails
+    refused = invoke(operator=operator)
+    assert refused.exit_code == 2
+    assert why in " ".join(refused.output.split())
