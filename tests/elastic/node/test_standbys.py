@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from elastic.core.ids import NO_BATCH, Batch, Epoch, UnitId
@@ -22,7 +23,9 @@ from elastic.core.messages import (
     UnitsReleased,
 )
 from elastic.core.steps import Position, Step
+from elastic.routing import hash_keys, split
 from storage.state import BatchTime
+from tests.elastic.node.context import ROWS
 from tests.elastic.node.operators import History
 from tests.elastic.node.scripted_driver import ROUTING, UNITS, RunningNode, pause
 from tests.elastic.node.states import LEASE, wait_until
@@ -120,6 +123,26 @@ def test_a_standby_whose_log_is_gone_is_dropped_and_follows_again_from_a_newer_s
     assert not node.driver.of(NodeFailed)
     node.send_units(*(UnitHandle(unit, None, Batch(0), Position(Batch(0), 0), standby=True) for unit in FOLLOWED))
     wait_until(lambda: node.followed() == 0)
+
+
+def test_rows_that_were_uploaded_wait_for_the_standbys(node: Follower) -> None:
+    step = node.step(0, (KEY, 1), (OTHER, 5))
+    table = pa.Table.from_pylist([{"key": KEY, "value": 1}, {"key": OTHER, "value": 5}], schema=ROWS)
+    parts = split(table, ROUTING.unit_numbers(hash_keys([table["key"]]), 0))
+    header = {
+        "ref": step.logs[0].to_json(),
+        "covers": [[0, len(UNITS)]],
+        "unit_numbers": parts.unit_numbers,
+        "offsets": parts.offsets[1:],
+    }
+    node.process._staged.upload(header, parts.table)
+    node.store.delete([one.key for one in node.store.list() if "/log/" in one.key])
+    node.apply(step)
+    node.driver.wait_for(StepApplied)
+    node.follow(0)
+    wait_until(lambda: node.followed() == 0)
+    assert not node.driver.of(StandbysDropped)
+    assert node.process._staged.size == 0
 
 
 def test_a_warm_release_stores_nothing_and_says_when_each_unit_has_stopped(node: Follower) -> None:
