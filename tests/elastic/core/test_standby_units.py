@@ -120,6 +120,7 @@ def test_a_standby_that_is_promoted_loads_nothing_and_reports_what_was_not_repor
     assert [result.units for result in results] == [(ONE,), (ONE,), (ONE, TWO)]
     assert seen(host, TWO) == [0, 1, 2]
     assert host.replayed_rows == 1
+    assert {one.unit: one.rows for one in host.statistics()} == {ONE: 3, TWO: 2}  # those since it is active
 
 
 def test_a_promoted_standby_whose_saved_state_is_newer_loads_that(host: UnitHost) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from elastic.core import commands, events
 from elastic.core.commands import Command
+from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import (
     ApplyStep,
@@ -21,6 +22,7 @@ from elastic.core.messages import (
 from elastic.core.steps import Position
 from elastic.routing import Routing
 from migration import Assignment
+from storage.state import Manifest
 from tests.elastic.core.test_coordinator import apply, commit_batch
 from tests.elastic.core.world import LEASE, World, messages, moves_to, request_of, scattered, state_of
 
@@ -93,6 +95,17 @@ def test_a_job_without_standbys_commits_and_sends_nothing_for_them() -> None:
     for node in ("node-1", "node-2"):
         apply(world, node, 0)
     assert world.hear(events.ResultsPublished(Batch(0))) == []
+
+
+def test_standbys_of_a_run_before_are_given_up_by_a_run_without() -> None:
+    assignment = Assignment.even(tasks=4, nodes=2)
+    routing = Routing.by_hash(assignment).with_assignment(assignment, 3, (("node-2",), ("node-2",), (), ()))
+    manifest = Manifest.first([UnitId(0, task) for task in range(4)])
+    world = World.__new__(World)
+    world.coordinator = Coordinator(manifest, routing, Batch(-1), [False], assignment.nodes)
+    decided = [command for name in assignment.nodes for command in world.join(name)]
+    assert [one.standbys for one in decided if isinstance(one, commands.CommitAssignment)] == [()]
+    assert follows(decided) == []
 
 
 def test_senders_bring_rows_to_the_nodes_that_follow(world: Standbys) -> None:
