@@ -41,6 +41,15 @@ class Warm(World):
         stopped = tuple(StoppedUnit(UnitId(0, task), Batch(after)) for task in tasks)
         return self.report(UnitsReleased, node, (), stopped=stopped)
 
+    def begin_snapshot(self) -> None:
+        """Publish a batch, and let the nodes save what it changed."""
+        commit_batch(self, 0)
+        for node in ("node-1", "node-2"):
+            apply(self, node, 0)
+        self.hear(events.ResultsPublished(Batch(0)))
+        self.hear(events.SnapshotDue())
+        self.hear(events.SnapshotLeaseOpened(LEASE))
+
     def phases(self) -> list[HandOverPhase]:
         migration = self.coordinator.hand_overs._migration
         assert migration is not None
@@ -131,12 +140,7 @@ def test_a_target_that_is_lost_while_the_source_stops_restores_from_the_last_sna
 
 def test_a_state_that_the_source_saves_after_the_switch_is_not_committed(world: Warm) -> None:
     """The target may be repeating steps before it, whose log would go."""
-    commit_batch(world, 0)
-    for node in ("node-1", "node-2"):
-        apply(world, node, 0)
-    world.hear(events.ResultsPublished(Batch(0)))
-    world.hear(events.SnapshotDue())
-    world.hear(events.SnapshotLeaseOpened(LEASE))
+    world.begin_snapshot()
     world.catch_up("node-2", 1)
     world.stop("node-1", 1, after=0)
     states = tuple(state_of(UnitId(0, task), 0) for task in (0, 1))
@@ -146,12 +150,7 @@ def test_a_state_that_the_source_saves_after_the_switch_is_not_committed(world: 
 
 
 def test_a_state_that_was_saved_before_the_switch_is_not_committed_after_it(world: Warm) -> None:
-    commit_batch(world, 0)
-    for node in ("node-1", "node-2"):
-        apply(world, node, 0)
-    world.hear(events.ResultsPublished(Batch(0)))
-    world.hear(events.SnapshotDue())
-    world.hear(events.SnapshotLeaseOpened(LEASE))
+    world.begin_snapshot()
     world.report(SnapshotTaken, "node-1", LEASE, tuple(state_of(UnitId(0, task), 0) for task in (0, 1)))
     world.catch_up("node-2", 1)
     world.stop("node-1", 1, after=0)

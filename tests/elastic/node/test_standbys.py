@@ -1,6 +1,7 @@
 """Standbys on a running node: they follow what is published, take over, and are dropped if their log is gone."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +24,7 @@ from elastic.core.messages import (
     UnitsReleased,
 )
 from elastic.core.steps import Position, Step
+from elastic.core.unit_host import ReadyStep, StepResult
 from elastic.routing import hash_keys, split
 from storage.state import BatchTime
 from tests.elastic.node.context import ROWS
@@ -100,6 +102,7 @@ def test_a_standby_that_takes_over_continues_with_what_was_not_reported(node: Fo
     steps = [node.step(batch, (OTHER, batch)) for batch in range(3)]
     for step in steps:
         node.apply(step)
+    node.driver.wait_for(StepApplied, 3)
     node.follow(0)
     wait_until(lambda: node.followed() == 0)
     promoted = UnitId.from_number(number_of(OTHER))
@@ -154,21 +157,25 @@ def test_a_warm_release_stores_nothing_and_says_when_each_unit_has_stopped(node:
     assert not [one.key for one in node.store.list() if one.key.endswith(".state")]
 
 
-def test_standbys_that_are_far_behind_take_their_turn_although_the_node_is_busy(node: Follower) -> None:
+def test_standbys_that_are_far_behind_take_their_turn_although_the_node_is_busy(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With nothing but active steps to take, each other turn is theirs."""
     host, order = node.process._host, list[tuple[bool, int]]()
     take = host.take
 
-    def note(ready, rows, before_unit):  # type: ignore[no-untyped-def]
+    def note(ready: ReadyStep, rows: Any, before_unit: Any) -> StepResult:
         order.append((ready.standby, ready.step.batch))
         return take(ready, rows, before_unit)
 
-    host.take = note  # type: ignore[method-assign]
-    steps = [Step(Position(Batch(batch), 0), True, (), BatchTime(batch, batch)) for batch in range(8)]
-    messages = [ApplyStep(Epoch(1), step, published=Batch(7)) for step in steps]
-    node.process._inbox.put(lambda: [host.add_step(message) for message in messages])
+    def add_steps() -> None:
+        for batch in range(8):
+            step = Step(Position(Batch(batch), 0), True, (), BatchTime(batch, batch))
+            host.add_step(ApplyStep(Epoch(1), step, published=Batch(7)))
+
+    monkeypatch.setattr(host, "take", note)
+    node.process._inbox.put(add_steps)
     wait_until(lambda: node.followed() == 7)
-    first_active = [batch for standby, batch in order[:6] if not standby]
-    assert 0 < len(first_active) < 6
     assert [batch for standby, batch in order if standby] == list(range(8))
+    assert 0 < sum(not standby for standby, _ in order[:6]) < 6
     assert order.index((False, 7)) < order.index((True, 7))
