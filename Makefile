@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-rekeying bench-balancing bench-storage bench-runtime bench-migration bench-pmc soak clean
+.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-rekeying bench-balancing bench-storage bench-runtime bench-migration bench-failover bench-pmc soak clean
 
 UNIT := not spark and not server and not browser
 # Tests without Spark run in three processes on two cores, since one of them mostly waits for timeouts; they need not
@@ -113,6 +113,9 @@ bench-runtime: $(INSTALLED) java minio-binary ## measure rows per second and tri
 
 bench-migration: $(INSTALLED) java ## measure the effect of a migration on the stream in every mode, beside a restart of Spark
 	$(BIN)/python -m benchmarks.migration
+
+bench-failover: $(INSTALLED) java ## measure the parts of a recovery after kill -9, with and without a spare
+	$(BIN)/python -m benchmarks.failover
 
 bench-pmc: $(INSTALLED) java ## measure the projection of migration costs on Spark
 	$(BIN)/python -m benchmarks.projecting

@@ -179,14 +179,17 @@ class SparkConnectUnsupported(InvalidJob):
 class TooFewSlots(InvalidJob):
     """Spark has too few task slots for the nodes and the senders; nothing was started."""
 
-    def __init__(self, nodes: int, slots: int, needed: int, master: str) -> None:
+    def __init__(self, nodes: int, slots: int, needed: int, master: str, spares: int = 0) -> None:
         self.nodes = nodes
         self.slots = slots
         self.needed = needed
         self.master = master
+        self.spares = spares
+        also = f" and {spares} {'spare' if spares == 1 else 'spares'}" if spares else ""
         super().__init__(
-            f"{nodes} nodes need {needed} task slots, including those of other jobs and of the senders, but {master!r} "
-            f"has {slots}. Use at most {max(0, nodes - (needed - slots))} nodes, or give Spark more cores"
+            f"{nodes} nodes{also} need {needed} task slots, including those of other jobs and of the senders, but "
+            f"{master!r} has {slots}. Use at most {max(0, nodes - (needed - slots))} nodes"
+            f"{', fewer spares' if spares else ''}, or give Spark more cores"
             f"{f', such as local[{needed}]' if master.startswith('local') else ''}."
         )
 

@@ -110,6 +110,7 @@ METRICS: Sequence[Metric] = (
     ),
     _job("elastic_epoch", "Version of the routing: of the assignment and of the key tables.", lambda s: s.epoch),
     _job("elastic_nodes", "Nodes that own tasks.", lambda s: len(set(s.owners))),
+    _job("elastic_spares", "Processes that wait for the name of a node.", lambda s: s.spares),
     _job("elastic_node_losses_total", "Nodes lost since the job started.", lambda s: s.losses, "counter"),
     _job("elastic_node_recoveries_total", "Nodes recovered since the job started.", lambda s: s.recoveries, "counter"),
     _node("elastic_node_up", "Whether the node is serving (0 or 1).", lambda n: n.serving),

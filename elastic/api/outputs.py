@@ -87,6 +87,7 @@ class Status(BaseModel):
     losses: int
     recoveries: list[Recovery]
     nodes: list[Node]
+    spares: int = Field(description="Processes that wait for the name of a node.")
     sink_error: str | None = Field(description="Why the sink failed; null while it works.")
     problems: list[str] = Field(description="Problems of a running job.")
 
@@ -413,6 +414,7 @@ class Snapshot(BaseModel):
     losses: int
     recoveries: int
     nodes: list[SnapshotNode]
+    spares: int
     owners: list[str] = Field(description="Owner of every task.")
     work: list[float] = Field(description="Work of every task: seconds in the last minute.")
     state_bytes: list[float] = Field(description="State size of every task.")

@@ -111,6 +111,7 @@ class Watcher:
             losses=status.losses,
             recoveries=len(status.recoveries),
             nodes=_render_nodes(status, assignment, workload, load),
+            spares=status.spares,
             owners=list(assignment.owners),
             work=_round(workload.work.tolist()),
             state_bytes=_round(workload.state.tolist()),

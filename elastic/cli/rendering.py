@@ -77,7 +77,8 @@ def _format_summary(status: Mapping[str, Any]) -> str:
     return (
         f"{status['name']}: {status['state']}, batch {status['published_batch']:,} published, "
         f"{status['pending_batches']} pending, {status['rows']:,} rows, {len(status['nodes'])} nodes, "
-        f"{status['losses']} losses"
+        + (f"{status['spares']} spares, " if status["spares"] else "")
+        + f"{status['losses']} losses"
     )
 
 

@@ -99,6 +99,7 @@ class Coordinator:
             events.NodeLost: self._node_lost,
             events.ReplaceRequested: self._replace_requested,
             events.StartRequested: lambda event: self.nodes.request_start(event.node),
+            events.SparesChanged: self._spares_changed,
             events.StopRequested: self._stop_requested,
             events.StopAllRequested: self._stop_all_requested,
             events.StartOwnersRequested: self._start_owners_requested,
@@ -163,6 +164,7 @@ class Coordinator:
             self.nodes.failed_starts(),
             self.crashes.counts(),
             self._handled,
+            self.nodes.spares,
         )
 
     def _follow_up(self) -> list[Command]:
@@ -277,6 +279,9 @@ class Coordinator:
     def _replace_requested(self, event: events.ReplaceRequested) -> list[Command]:
         node = next((view for view in self.nodes.views() if view.name == event.node), None)
         return [] if node is None else self._node_lost(events.NodeLost(event.node, node.incarnation, event.reason))
+
+    def _spares_changed(self, event: events.SparesChanged) -> None:
+        self.nodes.spares = event.ready
 
     def _step_started(self, report: StepStarted) -> None:
         if self.nodes.accepts(report):

@@ -37,6 +37,13 @@ class StopRequested:
 
 
 @dataclass(frozen=True)
+class SparesChanged:
+    """So many processes are warm and wait for the name of a node; the driver's shell decides which gets one."""
+
+    ready: int
+
+
+@dataclass(frozen=True)
 class ReplaceRequested:
     """Treat a node as lost: another incarnation takes its units."""
 
@@ -212,6 +219,7 @@ Event = (
     | NodeLost
     | StartRequested
     | StopRequested
+    | SparesChanged
     | ReplaceRequested
     | StopAllRequested
     | StartOwnersRequested

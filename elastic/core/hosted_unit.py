@@ -83,12 +83,14 @@ class HostedUnit:
 
         A released unit that returns in a later epoch does: another node has worked on it. So does a unit whose own
         state is older than the saved one, because the log before that may be gone, and one that is waiting for another
-        state, which may never arrive. A standby that is ahead of what was reported would lose output.
+        state, which may never arrive, or loads at the pace of a standby and is active now. A standby that is ahead of
+        what was reported would lose output.
         """
         if self.last_batch is not None and not handle.standby:
             return epoch > self.epoch
         if self.state is None:
-            return (self.saved, self.through) != (handle.state, handle.through)
+            is_urgent = self.is_standby and not handle.standby
+            return is_urgent or (self.saved, self.through) != (handle.state, handle.through)
         if handle.standby:
             return handle.through > self.done_batch
         return self.is_standby and (handle.through > self.done_batch or handle.reported < self.position)

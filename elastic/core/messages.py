@@ -159,6 +159,14 @@ class NodeJoined(NodeReport):
 
 
 @dataclass(frozen=True)
+class SpareReady(NodeReport):
+    """A spare waits for the name of a node; repeated as its heartbeat. Its `node` is empty."""
+
+    address: str
+    pid: int = 0
+
+
+@dataclass(frozen=True)
 class StepApplied(NodeReport):
     """These units took a step, and its output is durable.
 
@@ -320,6 +328,7 @@ COMMANDS: tuple[type[Message], ...] = (
 )
 REPORTS: tuple[type[NodeReport], ...] = (
     NodeJoined,
+    SpareReady,
     StepApplied,
     StepStarted,
     StepEnded,

@@ -53,6 +53,7 @@ class Nodes:
         self._failed_starts: dict[str, FailedStarts] = {}
         self._views: dict[str, NodeView] = {}
         self._all_views: tuple[NodeView, ...] = ()
+        self.spares = 0  # processes that wait for a name
 
     def __contains__(self, name: str) -> bool:
         return name in self._nodes

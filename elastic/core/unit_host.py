@@ -127,7 +127,7 @@ class UnitHost:
             if unit is None or unit.has_to_load(handle, message.epoch):
                 self._units[handle.unit] = HostedUnit.to_load(handle, message.epoch)
                 to_load.append(handle)
-            elif unit.take_role(handle, message.epoch) and unit.state is not None:
+            elif unit.take_role(handle, message.epoch):
                 promoted.append(unit.id)
         self._routing = message.routing or self._routing
         known = [_KnownStep(step, message.cause, self._routing) for step in message.steps]

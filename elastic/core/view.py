@@ -38,6 +38,7 @@ class JobView:
     failed_starts: Mapping[str, FailedStarts] = field(default_factory=dict)
     deaths: Mapping[str, Mapping[Position, int]] = field(default_factory=dict)  # by node and step
     handled: int = 0
+    spares: int = 0  # processes that wait for the name of a node
 
     @property
     def epoch(self) -> Epoch:

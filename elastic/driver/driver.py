@@ -14,7 +14,8 @@ from elastic.core.view import JobView
 from elastic.deadlines import Deadline
 from elastic.driver.context import JobContext
 from elastic.driver.event_loop import EventLoop
-from elastic.driver.node_links import Launcher, NodeLinks
+from elastic.driver.launcher import Launcher
+from elastic.driver.node_links import NodeLinks
 from elastic.driver.store_executor import StoreExecutor
 from elastic.driver.views import Views
 from elastic.errors import CheckpointMismatch, NodeInUse, NodeStartFailed, NodeStartTimeout
@@ -264,8 +265,10 @@ class Driver:
         snapshot_at = threads.monotonic() + settings.snapshot_seconds
         pauses = PauseMeter(2 * settings.heartbeat_seconds)
         while not self._closing.wait(settings.heartbeat_seconds):
-            for lost in self.links.overdue(self._paused_seconds(pauses)):
+            paused = self._paused_seconds(pauses)
+            for lost in self.links.overdue(paused):
                 self._loop.post(lost)
+            self.links.replenish_spares(paused)
             late = threads.monotonic() - snapshot_at
             if late >= (_POSTPONED * settings.snapshot_seconds if self.view.is_moving else 0.0):
                 self._loop.post(events.SnapshotDue())

@@ -3,32 +3,27 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from elastic import threads
-from elastic.core.events import Event, NodeLost
-from elastic.core.messages import LeaveJob, NodeCommand, NodeJoined, NodeReport, decode_message, encode_message
+from elastic.core.events import Event, NodeLost, SparesChanged
+from elastic.core.messages import (
+    LeaveJob,
+    NodeCommand,
+    NodeJoined,
+    NodeReport,
+    SpareReady,
+    decode_message,
+    encode_message,
+)
 from elastic.driver.context import JobContext
+from elastic.driver.launcher import Launcher
+from elastic.driver.liveness import ConnectionWatch
+from elastic.driver.spares import Spares
 from elastic.wire import Endpoint, Peer, Refused
 from elastic.wire.reliable_sender import ReliableSender
 
 _log = logging.getLogger(__name__)
-
-Ended = Callable[[str, str, str, bool], None]  # node, incarnation, reason, whether by an error of its own
-
-
-class Launcher(Protocol):
-    """Starts and ends incarnations somewhere; `ended` is called when one is over."""
-
-    def start(self, node: str, incarnation: str, driver: str, ended: Ended) -> None: ...
-
-    def cancel(self, incarnation: str) -> None:
-        """End it if it still runs; it may be silent, slow or not started."""
-        ...
-
-    def wait(self, incarnations: Sequence[str], seconds: float) -> list[str]:
-        """Wait until they are over; return those that are not."""
-        ...
 
 
 @dataclass
@@ -40,6 +35,7 @@ class _Link:
     heard: float | None = None
     peer: Peer | None = None
     sender: ReliableSender | None = None
+    watch: ConnectionWatch | None = None
 
 
 class NodeLinks:
@@ -47,7 +43,8 @@ class NodeLinks:
 
     def __init__(self, context: JobContext, launcher: Launcher, post: Callable[[Event, str], object]) -> None:
         self._context = context
-        self._launcher = launcher
+        self._spares = Spares(context, launcher, lambda ready: post(SparesChanged(ready), ""))
+        self._launcher: Launcher = self._spares
         self._post = post
         self._links: dict[str, _Link] = {}
         self._lock = threads.Lock()
@@ -64,17 +61,19 @@ class NodeLinks:
         with self._lock:
             before = self._links.get(node)
             self._links[node] = _Link(incarnation, threads.monotonic())
+        assert self._endpoint is not None  # noqa: S101 - for the type checker; `listen` comes first
+        self._launcher.start(node, incarnation, self._endpoint.address, self._ended)
         if before is not None:
             self._close_link(before)
             self._cancel(before.incarnation)
-        assert self._endpoint is not None  # noqa: S101 - for the type checker; `listen` comes first
-        self._launcher.start(node, incarnation, self._endpoint.address, self._ended)
 
     def stop(self, node: str, incarnation: str) -> None:
         """Let a node leave by itself if it can be reached, else cancel it."""
         with self._lock:
             link = self._links.pop(node, None)
         if link is not None and link.sender is not None:
+            if link.watch is not None:
+                link.watch.close()
             link.sender.send(encode_message(LeaveJob()))
             link.sender.finish()
         elif link is not None:
@@ -120,6 +119,16 @@ class NodeLinks:
                     found.append(NodeLost(node, link.incarnation, f"silent for {now - link.heard:.1f} s"))
         return found
 
+    def replenish_spares(self, paused_seconds: float = 0.0) -> None:
+        """Start spares in the place of those that were used, when all nodes have joined: nodes need slots first.
+
+        `paused_seconds` is as for `overdue`.
+        """
+        with self._lock:
+            are_starting = any(link.heard is None for link in self._links.values())
+        if not are_starting and self._endpoint is not None:
+            self._spares.replenish(self._endpoint.address, paused_seconds)
+
     def close(self, graceful_seconds: float = 10.0) -> list[str]:
         """Ask every node to leave, wait, and cancel those that did not; return these."""
         with self._lock:
@@ -128,6 +137,7 @@ class NodeLinks:
         for link in links:
             if link.sender is not None:
                 link.sender.send(encode_message(LeaveJob()))
+        self._spares.close(graceful_seconds / 4)
         late = self._launcher.wait([link.incarnation for link in links], graceful_seconds)
         for incarnation in late:
             self._cancel(incarnation)
@@ -141,6 +151,9 @@ class NodeLinks:
         """Handle a report of a node, in a thread of the endpoint."""
         report = decode_message(document)
         assert isinstance(report, NodeReport)  # noqa: S101 - for the type checker; the token is the job's own
+        if isinstance(report, SpareReady):
+            self._spares.note(report)
+            return "received"
         self._note(report)
         if isinstance(report, NodeJoined):
             self._connect(report)
@@ -171,11 +184,20 @@ class NodeLinks:
                 peer, "command", f"commands-{joined.node}", on_refused=refused, on_end=peer.close
             )
             link.sender.start()
+            link.watch = ConnectionWatch(
+                peer,
+                joined.incarnation,
+                lambda reason: self._ended(joined.node, joined.incarnation, reason, False),
+                longest_pause_seconds=self._context.settings.heartbeat_seconds,
+            )
+            link.watch.start()
 
     def _ended(self, node: str, incarnation: str, reason: str, failed: bool) -> None:
         self._post(NodeLost(node, incarnation, reason, failed), "")
 
     def _close_link(self, link: _Link) -> None:
+        if link.watch is not None:
+            link.watch.close()
         if link.sender is not None:
             link.sender.close()
 

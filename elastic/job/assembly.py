@@ -9,7 +9,7 @@ from elastic.core.ids import Batch
 from elastic.core.pipeline import count_standbys, emitting, runners
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
-from elastic.driver.node_links import Launcher
+from elastic.driver.launcher import Launcher
 from elastic.ingest.batch_ingest import BatchIngest, BatchSource, IngestPlan
 from elastic.job.job import Job
 from elastic.job.restart import find_published, recover_manifest

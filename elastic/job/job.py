@@ -168,6 +168,11 @@ class Job:
         """How many nodes hold a task slot, or are about to."""
         return max(len(self.assignment().nodes), len(self._driver.view.nodes))
 
+    @property
+    def slot_count(self) -> int:
+        """How many task slots nodes and spares hold, or are about to."""
+        return self.node_count + self._context.settings.spares
+
     def story(self) -> list[str]:
         """Return the newest events that the driver handled, and what it decided about each."""
         return self._driver.story()

@@ -134,6 +134,7 @@ class JobStatus:
     losses: int  # of nodes, in this life
     recoveries: tuple[Mapping[str, Any], ...]
     nodes: tuple[NodeStatus, ...]
+    spares: int = 0  # processes that wait for the name of a node
     sink_error: str | None = None  # why results no longer reach the sink
     problems: tuple[str, ...] = ()  # what is wrong with a job that runs nevertheless
 
@@ -154,6 +155,7 @@ class JobStatus:
             view.losses,
             tuple(recovery.to_json() for recovery in view.recoveries),
             nodes,
+            view.spares,
             failed,
             tuple(_problems(view, nodes, failed)) if state == "running" else (),
         )

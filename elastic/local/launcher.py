@@ -6,8 +6,9 @@ from threading import Event, Thread
 
 from elastic import threads
 from elastic.deadlines import Deadline
-from elastic.driver.node_links import Ended
+from elastic.driver.launcher import Ended
 from elastic.node.process import NodeProcess
+from elastic.node.spare import Spare
 from elastic.node.spec import NodeSpec
 from elastic.wire import Network
 
@@ -20,7 +21,7 @@ class Incarnation:
     name: str
     thread: Thread
     over: Event = field(default_factory=threads.Event)
-    process: NodeProcess | None = None
+    process: NodeProcess | Spare | None = None
     left: str | None = None
     failed: bool = False
     cancelled: bool = False
@@ -42,10 +43,14 @@ class ThreadLauncher:
 
         def live() -> None:
             try:
-                started.process = NodeProcess(spec, self.network, exit_process=lambda _: self.end(started))
-                if started.cancelled:
-                    self.end(started)
-                started.left = started.process.run()
+                named = spec if node else self._wait_for_name(started, spec)
+                if named is not None:
+                    process = started.process = NodeProcess(
+                        named, self.network, exit_process=lambda _: self.end(started)
+                    )
+                    if started.cancelled:
+                        self.end(started)
+                    started.left = process.run()
             except Exception as error:  # noqa: BLE001 - an operator's open() may raise anything
                 started.left, started.failed = f"{type(error).__name__}: {error}", True
 
@@ -72,6 +77,14 @@ class ThreadLauncher:
     def make_thread(self, live: Callable[[], None], incarnation: str) -> Thread:
         """Return the thread, not started, in which an incarnation lives."""
         return threads.Thread(live, incarnation)
+
+    def _wait_for_name(self, started: Incarnation, spec: NodeSpec) -> NodeSpec | None:
+        spare = started.process = Spare(spec, self.network)
+        if started.cancelled:
+            self.end(started)
+        named = spare.wait()
+        started.left = spare.left
+        return named
 
     def end(self, incarnation: Incarnation) -> None:
         """End a node, if it has started."""

@@ -5,11 +5,13 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from itertools import count
+from threading import Event
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from elastic.wire.network import CALL_SECONDS, Action, Download, PeerUnavailable, Refused, Upload
+from elastic import threads
+from elastic.wire.network import CALL_SECONDS, Action, Download, Hold, PeerUnavailable, Refused, Upload
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
@@ -29,9 +31,14 @@ class LocalNetwork:
         actions: Mapping[str, Action],
         upload: Upload | None = None,
         download: Download | None = None,
+        hold: Hold | None = None,
     ) -> "LocalEndpoint":
         address = f"local:{next(self._numbers)}"
-        endpoint = LocalEndpoint(address, token, actions, upload, download, lambda: self._endpoints.pop(address, None))
+
+        def forget() -> None:
+            self._endpoints.pop(address, None)
+
+        endpoint = LocalEndpoint(address, token, actions, upload, download, hold, forget)
         self._endpoints[address] = endpoint
         return endpoint
 
@@ -49,17 +56,23 @@ class LocalEndpoint:
         actions: Mapping[str, Action],
         upload: Upload | None,
         download: Download | None,
+        hold: Hold | None,
         on_close: Callable[[], object],
     ) -> None:
         self.address = address
         self.upload = upload
         self.download = download
+        self.hold = hold
+        self.holdings: set[LocalHolding] = set()
         self._token = token
         self._actions = actions
         self._on_close = on_close
 
     def close(self) -> None:
+        """Close it; a call that is held open ends well if the owner has left before, and breaks otherwise."""
         self._on_close()
+        for holding in list(self.holdings):
+            holding.close()
 
     def check_token(self, token: str) -> None:
         if not hmac.compare_digest(token, self._token):
@@ -102,6 +115,21 @@ class LocalPeer:
             raise PeerUnavailable(f"{self.address}: received {len(data)} of {size} bytes")
         return data
 
+    def hold(self, document: dict[str, Any]) -> "LocalHolding":
+        endpoint = self._endpoint()
+        handler = endpoint.hold
+        if handler is None:
+            raise Refused("no calls are held open here")
+        sent = json.loads(json.dumps(document))
+        holding = LocalHolding(self.address, _run("hold", lambda: handler(sent)))
+        endpoint.holdings.add(holding)
+        if self.is_gone():
+            holding.close()
+        return holding
+
+    def is_gone(self, timeout: float = CALL_SECONDS) -> bool:  # noqa: ARG002
+        return self._find(self.address) is None
+
     def close(self) -> None:
         """Nothing to give back."""
 
@@ -111,6 +139,23 @@ class LocalPeer:
             raise PeerUnavailable(f"{self.address}: nothing listens there")
         endpoint.check_token(self._token)
         return endpoint
+
+
+class LocalHolding:
+    """A call that stays open until its endpoint or its holder closes it."""
+
+    def __init__(self, address: str, left: Event) -> None:
+        self._address = address
+        self._left = left
+        self._ended = threads.Event()
+
+    def wait(self) -> None:
+        self._ended.wait()
+        if not self._left.is_set():
+            raise PeerUnavailable(f"{self._address}: the connection broke")
+
+    def close(self) -> None:
+        self._ended.set()
 
 
 def _run(action: str, handle: Callable[[], Answer]) -> Answer:

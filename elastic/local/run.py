@@ -13,7 +13,7 @@ import pyarrow as pa
 from elastic import threads
 from elastic.core.pipeline import describe_pipeline
 from elastic.driver.context import JobContext
-from elastic.driver.node_links import Launcher
+from elastic.driver.launcher import Launcher
 from elastic.errors import InvalidJob
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.ingest.batch_spec import BatchSpec

@@ -30,11 +30,13 @@ class Installations:
     def begin(self, message: InstallUnits) -> None:
         self._monitor.begin_replay(message)
         installation = self._host.install(message)
-        loading = [handle for handle in installation.to_load if not handle.standby]
-        if loading or installation.promoted:
+        urgent = [handle for handle in installation.to_load if not handle.standby]
+        if urgent or installation.promoted:
             self._catch_up = _CatchUp(message, self._host)
-        if installation.to_load:
-            self._loader.load(installation.to_load, partial(self._set_states, message.cause), message.cause)
+        for handles in (urgent, [handle for handle in installation.to_load if handle.standby]):
+            if handles:
+                use = partial(self._set_states, message.cause)
+                self._loader.load(handles, use, message.cause, throttled=handles[0].standby)
         if installation.promoted:
             self._report_installed(installation.promoted, 0, message.cause)
 

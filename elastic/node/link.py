@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from elastic import threads
-from elastic.core.messages import Heartbeat, NodeReport, encode_message
+from elastic.core.messages import NodeReport, encode_message
 from elastic.pauses import PauseMeter
 from elastic.wire import CALL_SECONDS, Peer, Refused, ReliableSender
 
@@ -18,7 +18,7 @@ class DriverLink:
     def __init__(
         self,
         driver: Peer,
-        heartbeat: Callable[[], Heartbeat],
+        heartbeat: Callable[[], NodeReport],
         leave: Callable[[str], object],
         *,
         heartbeat_seconds: float,

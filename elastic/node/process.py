@@ -42,8 +42,10 @@ from elastic.node.releases import Releases
 from elastic.node.rows import RowFetcher, Rows, StagedRows
 from elastic.node.running_step import StepMonitor
 from elastic.node.snapshots import Snapshots
+from elastic.node.spare import SILENT_TIMEOUTS
 from elastic.node.spec import NodeSpec
 from elastic.node.state_loader import StateLoader
+from elastic.node.throttle import CopyThrottle, lower_priority
 from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
@@ -59,13 +61,13 @@ from storage.state import InputLog, StateManager
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from queue import SimpleQueue
+    from threading import Event
 
 _log = logging.getLogger(__name__)
 _LOOKUP_SECONDS = 8.0  # a step may be under way; less than callers wait
 _CLOSE_SECONDS = 5.0  # for output on its way to a store that does not answer, and for reports
 _STATE_THREADS = 16  # states in flight from other nodes or the store; one on loopback gains nothing beyond 4
 _OVERDUE_EXIT_CODE = 75  # any that an operator would not choose
-_SILENT_TIMEOUTS = 6  # node timeouts without an answer after which the node assumes that the driver is gone
 
 
 class NodeProcess:
@@ -96,7 +98,7 @@ class NodeProcess:
             self._heartbeat,
             self._leave,
             heartbeat_seconds=settings.heartbeat_seconds,
-            silence_seconds=_SILENT_TIMEOUTS * settings.node_timeout_seconds,
+            silence_seconds=SILENT_TIMEOUTS * settings.node_timeout_seconds,
         )
         context = NodeContext(spec, store, network, threads.Event(), self._inbox.put, self._link.report, self._fail)
         self._context = context
@@ -112,7 +114,12 @@ class NodeProcess:
         self._statistics = NodeStatistics(spec, self._runners, self._host, self._staged, self._monitor)
         self._state_pool = threads.ThreadPool(_STATE_THREADS, "states")
         manager = StateManager(store, secret, spec.job, compression=settings.compression, executor=self._state_pool)
-        self._loader = StateLoader(context, manager)
+        self._background_pool = threads.ThreadPool(1, "states-background", initializer=lower_priority)
+        background = StateManager(
+            store, secret, spec.job, compression=settings.compression, executor=self._background_pool
+        )
+        throttle = CopyThrottle(settings.copy_bytes_per_second, context.closing)
+        self._loader = StateLoader(context, manager, background, throttle)
         self._installations = Installations(context, self._host, self._loader, self._monitor)
         self._snapshots = Snapshots(context, self._host, manager)
         offers = Offers()
@@ -132,7 +139,8 @@ class NodeProcess:
         }
         actions = {"command": self._receive, "lookup": self._lookup, "partials": self._find_partials}
         host = spec.host or find_own_host(spec.driver)
-        self._endpoint = network.listen(host, spec.token, actions, self._staged.upload, offers.download)
+        self._left = threads.Event()
+        self._endpoint = network.listen(host, spec.token, actions, self._staged.upload, offers.download, self._hold)
 
     def run(self) -> str:
         """Work until the node leaves, and return why. Raises what an operator raises in its `open`."""
@@ -248,6 +256,12 @@ class NodeProcess:
             self._cause = ready.cause
             self._handlers[type(ready)](ready)
 
+    def _hold(self, document: dict[str, Any]) -> "Event":
+        """Let the driver hold a call open for as long as this incarnation lives; see `elastic.driver.liveness`."""
+        if document["incarnation"] != self._context.incarnation:
+            raise Refused(f"{document['incarnation']} does not listen here, but {self._context.incarnation}")
+        return self._left
+
     def _lookup(self, document: dict[str, Any]) -> Any:
         """Answer a lookup of a key in one unit, with or without partials of other units."""
         unit, stale = UnitId.from_number(document["unit"]), document.get("stale", False)
@@ -319,12 +333,14 @@ class NodeProcess:
         flush_seconds = 0.0 if self._is_killed else _CLOSE_SECONDS
         self._context.closing.set()
         if not self._is_killed:
+            self._left.set()
             self._endpoint.close()
         self._writer.close(flush_seconds)
         self._link.close(flush_seconds)
         for part in (self._fetcher, self._loader, self._releases, self._snapshots):
             part.close()
-        self._state_pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._state_pool, self._background_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
         self._driver.close()
         for runner in opened:
             runner.close()

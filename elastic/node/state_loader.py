@@ -8,6 +8,7 @@ from elastic import threads
 from elastic.core.ids import UnitId
 from elastic.core.messages import UnitHandle
 from elastic.node.context import NodeContext
+from elastic.node.throttle import CopyThrottle, lower_priority
 from elastic.retry import retry_while_unavailable
 from elastic.wire import Peer, PeerUnavailable, Refused
 from storage.errors import BadObject, ObjectMissing, StoreUnavailable, TransferFailed
@@ -23,34 +24,51 @@ UseStates = Callable[[dict[UnitHandle, Any], int], None]  # by handle, and the b
 
 
 class StateLoader:
-    """Loads in the background and passes the states to the working thread."""
+    """Loads in the background and passes the states to the working thread.
 
-    def __init__(self, context: NodeContext, manager: StateManager) -> None:
+    Throttled loads are for units that another node serves: one state after the other, at low priority, and as many
+    bytes per second as the throttle allows. A unit that no node serves is never throttled: results wait for it.
+    """
+
+    def __init__(
+        self, context: NodeContext, manager: StateManager, background: StateManager, throttle: CopyThrottle
+    ) -> None:
         self._context = context
         self._manager = manager
+        self._background = background
+        self._throttle = throttle
         self._wanted: dict[UnitId, StateRef | None] = {}  # what was asked for last
         self._peers: dict[str, Peer] = {}
         self._lock = threads.Lock()
         self._executor = threads.ThreadPool(_LOADS_AT_ONCE, "load")
+        self._throttled_executor = threads.ThreadPool(1, "load-throttled", initializer=lower_priority)
 
-    def load(self, units: Sequence[UnitHandle], use: UseStates, cause: str = "") -> None:
+    def load(self, units: Sequence[UnitHandle], use: UseStates, cause: str = "", *, throttled: bool = False) -> None:
         """Load all these states, None where there is none, and call `use` with them in the working thread.
 
         In one call, so that a replay reads the log once. Units for which another state is asked for meanwhile are left
-        out.
+        out. `throttled`: another node serves these units, so that no result waits for them.
         """
         self._wanted.update((handle.unit, handle.state) for handle in units)
-        self._executor.submit(self._load, units, use, cause)
+        retrieval = Retrieval(
+            self._background if throttled else self._manager,
+            self._download,
+            units,
+            self._is_wanted,
+            pace=self._throttle.wait_for if throttled else _do_not_wait,
+        )
+        executor = self._throttled_executor if throttled else self._executor
+        executor.submit(self._load, retrieval, use, cause)
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._executor, self._throttled_executor):
+            executor.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for peer in self._peers.values():
                 peer.close()
 
-    def _load(self, units: Sequence[UnitHandle], use: UseStates, cause: str) -> None:
+    def _load(self, retrieval: "Retrieval", use: UseStates, cause: str) -> None:
         closing = self._context.closing
-        retrieval = Retrieval(self._manager, self._download, units, self._is_wanted)
         try:
             retry_while_unavailable(retrieval.attempt, self._context.settings.store_retry_seconds, closing)
         except Exception as error:  # noqa: BLE001 - passed to the working thread, which ends the node with it
@@ -70,6 +88,10 @@ class StateLoader:
         return peer.download({"state": ref.key}, ref.size, _DOWNLOAD_SECONDS)
 
 
+def _do_not_wait(_size: int) -> None:
+    """Let a copy through at once."""
+
+
 class Retrieval:
     """States that were asked for together, and those of them that have arrived.
 
@@ -84,12 +106,14 @@ class Retrieval:
         download: Download,
         units: Iterable[UnitHandle],
         is_wanted: Callable[[UnitHandle], bool],
+        pace: Callable[[int], None] = _do_not_wait,
     ) -> None:
         self.found: dict[UnitHandle, Any] = {}
         self.direct_bytes = 0
         self._manager = manager
         self._download = download
         self._is_wanted = is_wanted
+        self._pace = pace  # called with the size of a state before it is fetched; may wait
         self._left: list[tuple[UnitHandle, StateRef]] = []
         for handle in units:
             if handle.state is None:
@@ -117,6 +141,7 @@ class Retrieval:
             raise self._select_error(list(failed.reasons.values())) from failed
 
     def _fetch(self, ref: StateRef) -> Bytes:
+        self._pace(ref.size)
         source = self._offered.get(ref.key)
         if source is None:
             return self._manager.fetch(ref)

@@ -1,8 +1,5 @@
 """Captured states become bytes, and bytes objects in the store, in the background and within limits."""
 
-import logging
-import os
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from elastic import threads
 from elastic.core.unit_host import Capture
+from elastic.node.throttle import lower_priority
 from elastic.retry import retry_while_unavailable
 from storage.codec import estimate_encoded_size
 from storage.state import PackedState, StateManager, StateRef
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
 
 _CAPTURED_BYTES = 64 << 20  # captures are copies of state: beyond this, one after the other
 _LONGEST_PAUSE_SECONDS = 1.0  # a slow store should not make snapshots slower still
-_NICENESS = 10  # added for threads without urgent work: they get a tenth of a processor that the stream wants too
-_HIGHEST_NICENESS = 19  # the kernel knows no higher one
-_log = logging.getLogger(__name__)
 
 
 class StateSaver:
@@ -51,7 +46,7 @@ class StateSaver:
         self._lease, self._lease_began = "", 0.0
         # Threads start when they are needed. A thread that has lowered its priority cannot raise it again.
         self._pool = threads.ThreadPool(at_once, name)
-        self._throttled_pool = threads.ThreadPool(at_once, f"{name}-throttled", initializer=_lower_priority)
+        self._throttled_pool = threads.ThreadPool(at_once, f"{name}-throttled", initializer=lower_priority)
 
     @property
     def has_room(self) -> bool:
@@ -103,19 +98,3 @@ class StateSaver:
             return work()
         finally:
             self._pause_seconds = min(threads.monotonic() - began, _LONGEST_PAUSE_SECONDS)
-
-
-def _lower_priority() -> None:
-    """Lower the priority of the calling thread; Linux has one for each thread.
-
-    Relative to the current one and never upwards: only a privileged process may lower its niceness. A sandbox may
-    forbid even this, and then snapshots run at the priority of the node: slower batches, but no failure.
-    """
-    if sys.platform != "linux":
-        return
-    thread = threading.get_native_id()
-    try:
-        current = os.getpriority(os.PRIO_PROCESS, thread)
-        os.setpriority(os.PRIO_PROCESS, thread, min(current + _NICENESS, _HIGHEST_NICENESS))
-    except OSError as error:
-        _log.warning("snapshots run at the priority of the node, because it cannot be lowered: %s", error)

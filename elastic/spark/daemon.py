@@ -21,6 +21,8 @@ def preload() -> None:
     os.environ.setdefault("ACERO_ALIGNMENT_HANDLING", "ignore")
     import pyspark.worker  # noqa: F401
 
+    import elastic.spark.node_entry
+    import elastic.spark.sender  # noqa: F401
     from elastic.operators.columns import load_kernels
 
     load_kernels()

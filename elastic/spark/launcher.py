@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pyspark import InheritableThread, SparkContext
 
-from elastic.driver.node_links import Ended
+from elastic.driver.launcher import Ended
 from elastic.node.spec import NodeSpec
 from elastic.spark.failures import detect_lost_jvm, find_external_cause, find_own_cause
 from elastic.spark.node_entry import StartFailed, host_node
@@ -92,7 +92,7 @@ class SparkLauncher:
 
     def _run(self, spec: NodeSpec) -> NodeExit:
         try:
-            group, description = self._job_group(spec.incarnation), f"{spec.job}: {spec.node}"
+            group, description = self._job_group(spec.incarnation), f"{spec.job}: {spec.node or 'spare'}"
             self._context.setJobGroup(group, description, interruptOnCancel=False)
             [result] = self._context.parallelize([0], 1).mapPartitions(partial(host_node, spec)).collect()
         except Exception as error:  # noqa: BLE001 - Spark raises many types; with any of them the incarnation has ended

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pyspark import TaskContext
 
 from elastic.node.process import NodeProcess
+from elastic.node.spare import Spare
 from elastic.node.spec import NodeSpec
 
 _log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ class StartFailed(NamedTuple):
 
 
 def host_node(spec: NodeSpec, _partition: Iterable[object]) -> Iterator[str | StartFailed]:
-    """Run the node until the driver ends it, and yield the reason why it left.
+    """Run the node until the driver ends it, and yield the reason why it left; a spare becomes a node first, or leaves.
 
     Spark retries a task whose process died. A retry would be a second life of one incarnation, so it ends at once: the
     driver starts another incarnation instead.
@@ -29,7 +30,12 @@ def host_node(spec: NodeSpec, _partition: Iterable[object]) -> Iterator[str | St
         return iter([f"{spec.incarnation} was lost; the driver replaces it, so Spark's retry of it ends"])
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
+        if not spec.node:
+            spare = Spare(spec)
+            if (named := spare.wait()) is None:
+                return iter([str(spare.left)])
+            spec = named
         return iter([NodeProcess(spec).run()])
     except Exception as error:  # noqa: BLE001 - an operator's open() may raise anything, and the driver reports it
-        _log.exception("%s cannot start", spec.node)
+        _log.exception("%s cannot start", spec.node or "a spare")
         return iter([StartFailed(f"{type(error).__name__}: {error}")])

@@ -33,6 +33,7 @@ from elastic.spark.sources.registration import register_job
 from elastic.spark.stream import SparkStream
 from elastic.store_access import StoreAccess
 from elastic.wire import FlightNetwork, wire_token
+from migration import Assignment, Workload, plan
 from storage import Store
 
 _running: dict[tuple[str, str], Job] = {}  # by store and name
@@ -105,9 +106,15 @@ def run(
         opened.close()
         raise
     job.start()
+    threading.Thread(target=_load_planner, name="load-planner", daemon=True).start()
     if autoscaling is not None:
         job.begin_autoscaling(autoscaling)
     return job
+
+
+def _load_planner() -> None:
+    """Plan once: the first plan loads compiled loops, half a second of a processor that the first migration needs."""
+    plan(Assignment.even(tasks=2, nodes=1), 2, Workload.uniform(2))
 
 
 def _make_context(
@@ -146,9 +153,9 @@ def _check_room(
     context: SparkContext, settings: Settings, job_key: tuple[str, str], nodes: int, *, starting: bool = False
 ) -> None:
     """Raise `TooFewSlots` if Spark has no slots for `nodes` beside the nodes of the other jobs of this process."""
-    others = sum(job.node_count for other, job in list(_running.items()) if other != job_key)
+    others = sum(job.slot_count for other, job in list(_running.items()) if other != job_key)
     wait_seconds = settings.node_start_seconds if starting else 0.0
-    check_slots(context, nodes, settings, other_nodes=others, wait_seconds=wait_seconds)
+    check_slots(context, nodes, settings, other_slots=others, wait_seconds=wait_seconds)
 
 
 def _unregister(job: Job) -> None:

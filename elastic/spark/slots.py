@@ -22,20 +22,21 @@ Conf = Callable[[str], str | None]
 
 
 def check_slots(
-    context: SparkContext, nodes: int, settings: Settings, *, other_nodes: int = 0, wait_seconds: float = 0.0
+    context: SparkContext, nodes: int, settings: Settings, *, other_slots: int = 0, wait_seconds: float = 0.0
 ) -> None:
-    """Raise `TooFewSlots` if Spark cannot run `nodes` beside `other_nodes` and keep `sender_slots` free.
+    """Raise `TooFewSlots` if Spark cannot run `nodes` and the job's spares beside what other jobs have (`other_slots`).
 
-    Executors of a standalone cluster get `wait_seconds` to register. Where slots cannot be counted the check passes.
+    `sender_slots` must stay free. Executors of a standalone cluster get `wait_seconds` to register. Where slots cannot
+    be counted the check passes.
     """
-    needed = nodes + other_nodes + settings.sender_slots
+    needed = nodes + settings.spares + other_slots + settings.sender_slots
     deadline = time.monotonic() + wait_seconds
     while True:
         slots = settings.task_slots or count_slots(context)
         if slots is None or slots >= needed:
             return
         if time.monotonic() >= deadline or not _may_register_more(context, needed):
-            raise TooFewSlots(nodes, slots, needed, context.master or "")
+            raise TooFewSlots(nodes, slots, needed, context.master or "", settings.spares)
         time.sleep(_POLL_SECONDS)
 
 

@@ -3,19 +3,23 @@
 import hmac
 import json
 import logging
+import socket
 from collections.abc import Iterable, Iterator, Mapping
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import flight
 
-from elastic.wire.network import CALL_SECONDS, Action, Download, PeerUnavailable, Refused, Upload
+from elastic.wire.network import CALL_SECONDS, Action, Download, Hold, PeerUnavailable, Refused, Upload
 from storage.stores.protocol import Bytes
 
 _log = logging.getLogger(__name__)
 _HEADER = "authorization"
 _CHUNK_BYTES = 4 << 20  # a message of Flight may not exceed 2 GB, and is sent when it is complete
 _CHUNK_SCHEMA = pa.schema([("bytes", pa.uint8())])
+_HOLD = "hold"  # the only word in the ticket of a call that stays open
+_HOLD_POLL_SECONDS = 1.0  # until the thread of a call ends whose holder has gone
 
 
 class FlightPeer:
@@ -63,11 +67,54 @@ class FlightPeer:
         except (pa.ArrowException, ValueError) as error:
             raise PeerUnavailable(f"{self.address}: {error}") from error
 
+    def hold(self, document: dict[str, Any]) -> "FlightHolding":
+        """Open a call that stays open until the owner of the endpoint leaves. Raises as `call` does."""
+        ticket = flight.Ticket(json.dumps({_HOLD: document}).encode())
+        try:
+            reader = self._client.do_get(ticket, flight.FlightCallOptions(headers=self._headers))
+            reader.read_chunk()  # the first one says that the endpoint holds the call
+        except flight.FlightServerError as error:
+            raise Refused(str(error)) from error
+        except (pa.ArrowException, StopIteration) as error:
+            raise PeerUnavailable(f"{self.address}: {error}") from error
+        return FlightHolding(self.address, reader)
+
+    def is_gone(self, timeout: float = CALL_SECONDS) -> bool:
+        """Return whether the machine refuses connections to the address: then no process listens there."""
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def close(self) -> None:
         self._client.close()
 
     def _options(self, timeout: float) -> flight.FlightCallOptions:
         return flight.FlightCallOptions(timeout=timeout, headers=self._headers)
+
+
+class FlightHolding:
+    """A stream that says nothing until the owner of the endpoint leaves; its connection breaks with the process."""
+
+    def __init__(self, address: str, reader: flight.FlightStreamReader) -> None:
+        self._address = address
+        self._reader = reader
+
+    def wait(self) -> None:
+        try:
+            self._reader.read_chunk()
+        except StopIteration:
+            return
+        except pa.ArrowException as error:
+            raise PeerUnavailable(f"{self._address}: {error}") from error
+        raise PeerUnavailable(f"{self._address}: a call that is held open said something")
+
+    def close(self) -> None:
+        self._reader.cancel()
 
 
 class FlightEndpoint:
@@ -80,11 +127,13 @@ class FlightEndpoint:
         actions: Mapping[str, Action],
         upload: Upload | None = None,
         download: Download | None = None,
+        hold: Hold | None = None,
     ) -> None:
-        self._server = _Server(host, token, actions, upload, download)
+        self._server = _Server(host, token, actions, upload, download, hold)
         self.address = f"{host}:{self._server.port}"
 
     def close(self) -> None:
+        self._server.is_closing.set()
         self._server.shutdown()
 
 
@@ -98,8 +147,9 @@ class FlightNetwork:
         actions: Mapping[str, Action],
         upload: Upload | None = None,
         download: Download | None = None,
+        hold: Hold | None = None,
     ) -> FlightEndpoint:
-        return FlightEndpoint(host, token, actions, upload, download)
+        return FlightEndpoint(host, token, actions, upload, download, hold)
 
     def connect(self, address: str, token: str) -> FlightPeer:
         return FlightPeer(address, token)
@@ -107,12 +157,20 @@ class FlightNetwork:
 
 class _Server(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(
-        self, host: str, token: str, actions: Mapping[str, Action], upload: Upload | None, download: Download | None
+        self,
+        host: str,
+        token: str,
+        actions: Mapping[str, Action],
+        upload: Upload | None,
+        download: Download | None,
+        hold: Hold | None,
     ) -> None:
         super().__init__(f"grpc://{host}:0", middleware={"token": _TokenCheck(token)})
         self._actions = actions
         self._upload = upload
         self._download = download
+        self._hold = hold
+        self.is_closing = Event()
 
     def do_action(self, _context: Any, action: flight.Action) -> Iterator[bytes]:
         handler = self._actions.get(action.type)
@@ -137,13 +195,30 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         except Refused as refused:
             raise flight.FlightServerError(f"refused: {refused}") from refused
 
-    def do_get(self, _context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        if self._download is None:
-            raise flight.FlightServerError("refused: no downloads here")
+    def do_get(self, context: Any, ticket: flight.Ticket) -> flight.FlightDataStream:
+        document = json.loads(ticket.ticket)
         try:
-            return flight.RecordBatchStream(_split_into_chunks(self._download(json.loads(ticket.ticket))))
+            if _HOLD in document:
+                return flight.GeneratorStream(_CHUNK_SCHEMA, self._keep_open(context, document[_HOLD]))
+            if self._download is not None:
+                return flight.RecordBatchStream(_split_into_chunks(self._download(document)))
         except Refused as refused:
             raise flight.FlightServerError(f"refused: {refused}") from refused
+        raise flight.FlightServerError("refused: no downloads here")
+
+    def _keep_open(self, context: Any, document: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Return a stream that says once that it is open, and ends when the owner of this endpoint leaves."""
+        if self._hold is None:
+            raise Refused("no calls are held open here")
+        left = self._hold(document)
+
+        def stream() -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch([pa.array([], pa.uint8())], schema=_CHUNK_SCHEMA)
+            while not left.wait(_HOLD_POLL_SECONDS):
+                if context.is_cancelled() or self.is_closing.is_set():
+                    raise flight.FlightUnavailableError("the endpoint is closed")
+
+        return stream()
 
 
 class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]

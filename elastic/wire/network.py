@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
+from threading import Event
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ CALL_SECONDS = 10.0  # handlers only enqueue; a call that takes longer is stuck,
 Action = Callable[[dict[str, Any]], Any]
 Upload = Callable[[dict[str, Any], pa.Table], None]
 Download = Callable[[dict[str, Any]], Bytes]
+Hold = Callable[[dict[str, Any]], Event]  # checks who holds; returns what is set when the endpoint's owner leaves
 
 
 class PeerUnavailable(Exception):
@@ -26,6 +28,18 @@ class Refused(Exception):
 
     A caller gets it for any handler that fails: the same call would fail again.
     """
+
+
+class Holding(Protocol):
+    """A call that stays open for as long as the process behind an endpoint lives, so that its death is noticed."""
+
+    def wait(self) -> None:
+        """Return when the owner of the endpoint leaves. Raises `PeerUnavailable` if the connection breaks before."""
+        ...
+
+    def close(self) -> None:
+        """End the call; `wait` then raises `PeerUnavailable` soon."""
+        ...
 
 
 class Peer(Protocol):
@@ -44,6 +58,17 @@ class Peer(Protocol):
 
     def download(self, header: dict[str, Any], size: int, timeout: float = CALL_SECONDS) -> memoryview:
         """Return the `size` bytes that the header names."""
+        ...
+
+    def hold(self, document: dict[str, Any]) -> Holding:
+        """Open a call that stays open until the owner of the endpoint leaves."""
+        ...
+
+    def is_gone(self, timeout: float = CALL_SECONDS) -> bool:
+        """Return whether it is certain that no process listens at the address, by a connection of its own.
+
+        False if there is no answer, because then the process may live.
+        """
         ...
 
     def close(self) -> None: ...
@@ -68,6 +93,7 @@ class Network(Protocol):
         actions: Mapping[str, Action],
         upload: Upload | None = None,
         download: Download | None = None,
+        hold: Hold | None = None,
     ) -> Endpoint: ...
 
     def connect(self, address: str, token: str) -> Peer: ...

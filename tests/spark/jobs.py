@@ -121,9 +121,9 @@ def start_slow_to_move(spark: SparkSession, store: Path) -> "elastic.SparkJob":
     return start(numbers(spark), store, operator=operator, tasks=16, trigger=trigger, sink="none")
 
 
-def assert_exact(job: "elastic.SparkJob") -> None:
-    """Assert that a stopped job on `numbers` counted every ingested row exactly once."""
-    assert job.status().losses == 0
+def assert_exact(job: "elastic.SparkJob", losses: int = 0) -> None:
+    """Assert that a stopped job on `numbers` counted every ingested row exactly once, and lost so many nodes."""
+    assert job.status().losses == losses
     total = ROWS * (job.status().last_batch + 1)
     wanted = np.bincount((np.arange(total) * 7919) % KEYS, minlength=KEYS)
     assert {row["key"]: row["value"] for row in job.state_table().collect()} == dict(enumerate(wanted.tolist()))

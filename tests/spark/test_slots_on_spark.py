@@ -46,7 +46,7 @@ def test_cancelling_nodes_while_they_start_harms_no_running_node(spark: SparkSes
     """A wrong number of slots lets nodes start beyond them; they are cancelled at every stage of starting."""
     with start(numbers(spark), tmp_path, operator=CountSlowToMove(0.0), **HOW, task_slots=100) as job:
         before = lives(job)
-        launcher: Any = job._driver.links._launcher
+        launcher: Any = job._driver.links._spares._launcher
         for turn in range(12):
             with pytest.raises(NodeStartTimeout):
                 job._driver.add_nodes([f"extra-{number}" for number in range(SLOTS + 1)], 0.03 * turn)

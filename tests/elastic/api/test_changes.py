@@ -99,7 +99,8 @@ def test_a_request_beyond_the_task_slots_is_refused_by_plan_and_scale_alike(clie
     for answer in (client.get("jobs/words/plan", params={"nodes": 5}), client.change("jobs/words/scale", nodes=5)):
         assert answer.status_code == 422
         assert answer.json()["type"] == "urn:elastic:TooFewSlots"
-        assert answer.json()["facts"] == {"nodes": 5, "slots": 5, "needed": 6, "master": "local[5]"}
+        facts = {"nodes": 5, "slots": 5, "needed": 6, "master": "local[5]", "spares": 0}
+        assert answer.json()["facts"] == facts
     assert job.migration is None
 
 

@@ -142,12 +142,13 @@ def test_a_standby_that_is_ahead_of_what_was_reported_is_loaded_again(host: Unit
     assert host.install(InstallUnits(Epoch(1), (handle,), ())).to_load == (handle,)
 
 
-def test_a_standby_that_is_promoted_while_it_loads_is_active_when_its_state_arrives() -> None:
+def test_a_standby_that_is_promoted_while_it_loads_is_loaded_at_once_and_active_when_its_state_arrives() -> None:
     host = new_host()
     [loading] = host.install(InstallUnits(Epoch(1), (standby_of(2),), ())).to_load
     promoted = active(2, end_of(NO_BATCH))
-    assert host.install(InstallUnits(Epoch(1), (promoted,), (step_of(0),))) == ((), ())
-    assert host.set_state(loading, None)
+    assert host.install(InstallUnits(Epoch(1), (promoted,), (step_of(0),))) == ((promoted,), ())
+    assert host.set_state(loading, None)  # whichever comes first
+    assert not host.set_state(promoted, None)
     assert [result.units for result in work(host)] == [(TWO,)]
 
 
@@ -155,8 +156,8 @@ def test_a_standby_that_loads_a_state_which_is_right_for_longer_now_loads_it_aga
     """The log between may be gone."""
     host = new_host()
     host.install(InstallUnits(Epoch(1), (standby_of(2),), ()))
-    promoted = active(2, end_of(Batch(3)), through=3)
-    assert host.install(InstallUnits(Epoch(1), (promoted,), ())).to_load == (promoted,)
+    later = standby_of(2, through=3)
+    assert host.install(InstallUnits(Epoch(1), (later,), ())).to_load == (later,)
 
 
 def test_a_released_unit_goes_on_as_a_standby_with_the_state_that_it_has(host: UnitHost) -> None:

@@ -19,7 +19,7 @@ from elastic.core.ids import Batch
 from elastic.core.pipeline import describe_pipeline
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
-from elastic.driver.node_links import Ended
+from elastic.driver.launcher import Ended
 from elastic.job.assembly import Surroundings, assemble_job
 from elastic.job.job import Job
 from elastic.job.status import JobStatus

@@ -6,7 +6,7 @@ from typing import Any
 from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch, UnitId
 from elastic.driver.context import JobContext
-from elastic.driver.node_links import Ended
+from elastic.driver.launcher import Ended
 from elastic.local import LocalNetwork
 from elastic.routing import Routing
 from elastic.settings import Settings

@@ -29,7 +29,7 @@ from elastic.core.steps import Position
 from elastic.node.process import NodeProcess
 from elastic.operators import Stage
 from elastic.routing import hash_keys
-from elastic.wire import Refused
+from elastic.wire import PeerUnavailable, Refused
 from elastic.wire.signing import seal, unseal
 from storage.errors import StoreUnavailable
 from tests.elastic.node.context import TOKEN, describe, spec_of
@@ -342,3 +342,19 @@ def test_a_store_that_is_unavailable_delays_output_and_loses_none(
     for step in steps:
         node.apply(step)
     assert [report.position.batch for report in node.driver.wait_for(StepApplied, 2)] == [0, 1]
+
+
+def test_the_driver_holds_a_call_to_its_own_incarnation_only_until_the_node_leaves(start: Start) -> None:
+    node = start()
+    [joined] = node.driver.wait_for(NodeJoined)
+    peer = node.network.connect(joined.address, TOKEN)
+    with pytest.raises(Refused, match=r"node-1\.0 does not listen here"):
+        peer.hold({"incarnation": "node-1.0"})
+    leaving, dying = peer.hold({"incarnation": "node-1.1"}), start()
+    node.leave()
+    leaving.wait()  # ends well
+    [other] = dying.driver.wait_for(NodeJoined)
+    holding = dying.network.connect(other.address, TOKEN).hold({"incarnation": "node-1.1"})
+    dying.process.kill()
+    with pytest.raises(PeerUnavailable):
+        holding.wait()

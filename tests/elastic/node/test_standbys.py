@@ -161,6 +161,7 @@ def test_standbys_that_are_far_behind_take_their_turn_although_the_node_is_busy(
     node: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With nothing but active steps to take, each other turn is theirs."""
+    node.driver.wait_for(StandbysCaughtUp)
     host, order = node.process._host, list[tuple[bool, int]]()
     take = host.take
 

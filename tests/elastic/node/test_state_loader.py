@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from elastic.core.messages import UnitHandle
+from elastic.node.context import NodeContext
 from elastic.node.offers import Offers
 from elastic.node.state_loader import Retrieval, StateLoader
+from elastic.node.throttle import CopyThrottle
 from elastic.wire import PeerUnavailable
 from storage.errors import DamagedObject, StoreUnavailable
 from storage.state import PackedState, StateManager, StateRef
@@ -21,6 +23,10 @@ def offering(offers: Offers) -> Callable[[str, StateRef], memoryview]:
 
 def unreachable(address: str, _: StateRef) -> memoryview:
     raise PeerUnavailable(address)
+
+
+def make_loader(context: NodeContext, manager: StateManager, bytes_per_second: float = 0) -> StateLoader:
+    return StateLoader(context, manager, manager, CopyThrottle(bytes_per_second, context.closing))
 
 
 def test_an_offered_state_needs_no_store(manager: StateManager) -> None:
@@ -81,7 +87,7 @@ def test_a_load_that_waits_for_a_lost_source_does_not_delay_its_correction(manag
     manager.put(older)
     arrived: list[dict[UnitHandle, Any]] = []
     recorder = Recorder()
-    loader = StateLoader(context_of(recorder, store_retry_seconds=30.0), manager)
+    loader = make_loader(context_of(recorder, store_retry_seconds=30.0), manager)
     nowhere = handle_of(lost.ref, source="nowhere:1")
     loader.load([nowhere], lambda found, _: arrived.append(found))
     correction = handle_of(older.ref, source=None)
@@ -90,4 +96,39 @@ def test_a_load_that_waits_for_a_lost_source_does_not_delay_its_correction(manag
     assert {correction: {"n": "older"}} in arrived
     assert {} in arrived
     assert not recorder.failures
+    loader.close()
+
+
+def test_only_a_throttled_load_waits_for_its_share_of_the_bytes(manager: StateManager) -> None:
+    states = [pack(manager, number) for number in range(3)]
+    for state in states:
+        manager.put(state)
+    background = StateManager(manager._store, manager._secret, "moved", threads=1)
+    context = context_of()
+    throttle = CopyThrottle(1e-3, context.closing)  # the second state comes after days
+    loader = StateLoader(context, manager, background, throttle)
+    arrived: list[int] = []
+    loader.load([handle_of(state.ref, None) for state in states], lambda _found, _: arrived.append(-1), throttled=True)
+    for state in states:
+        loader.load([handle_of(state.ref, None)], lambda found, _: arrived.extend(one.unit.task for one in found))
+    wait_until(lambda: len(arrived) == 3)
+    assert sorted(arrived) == [0, 1, 2]
+    context.closing.set()
+    loader.close()
+    background.close()
+
+
+def test_a_throttled_load_brings_every_state(manager: StateManager) -> None:
+    states = [pack(manager, number) for number in range(3)]
+    for state in states:
+        manager.put(state)
+    loader = make_loader(context_of(), manager, bytes_per_second=1e9)
+    found: dict[int, Any] = {}
+    loader.load(
+        [handle_of(state.ref, None) for state in states],
+        lambda states, _: found.update({handle.unit.task: state for handle, state in states.items()}),
+        throttled=True,
+    )
+    wait_until(lambda: len(found) == 3)
+    assert found == {0: {"n": 0}, 1: {"n": 1}, 2: {"n": 2}}
     loader.close()

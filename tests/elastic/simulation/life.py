@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from elastic import threads
 from elastic.driver.context import JobContext
-from elastic.driver.node_links import Ended
+from elastic.driver.launcher import Ended
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.ingest.batch_spec import BatchSpec
 from elastic.ingest.partition_sender import Connections, PartitionStatus, send_partition
@@ -31,6 +31,7 @@ from tests.elastic.simulation.scheduler import Process, Scheduler, SimulatedThre
 
 JOB = "simulated"
 SECRET = Secret.of("a secret of the simulated world")
+_NOTICE_SECONDS = (0.0, 0.0, 0.2, 20.0)
 _REPEATED = 0.05  # of all partitions are sent twice, because Spark gave up on the first attempt
 
 
@@ -56,7 +57,13 @@ class SimulatedLauncher(ThreadLauncher):
 
     def start(self, node: str, incarnation: str, driver: str, ended: Ended) -> None:
         self.callbacks[incarnation] = ended
-        super().start(node, incarnation, driver, ended)
+
+        def notice(*end: Any) -> None:
+            """Spark takes its time to notice that a process has died: the driver's own connection may be faster."""
+            self._scheduler.sleep(_NOTICE_SECONDS[int(self._scheduler.random_seconds(len(_NOTICE_SECONDS)))])
+            ended(*end)
+
+        super().start(node, incarnation, driver, notice)
 
     def make_thread(self, live: Callable[[], None], incarnation: str) -> Any:
         process = self.processes[incarnation] = Process(incarnation)
@@ -77,10 +84,18 @@ class SimulatedLauncher(ThreadLauncher):
     def living_nodes(self) -> dict[str, NodeProcess]:
         """Those that have started, by incarnation."""
         nodes = {name: self.incarnations[name].process for name in self.living()}
-        return {name: node for name, node in nodes.items() if node is not None}
+        return {name: node for name, node in nodes.items() if isinstance(node, NodeProcess)}
+
+    def current_name(self, name: str) -> str:
+        """Return the incarnation that a process is, which a spare has only since it was told; else its own name."""
+        process = self.incarnations[name].process
+        if isinstance(process, NodeProcess):
+            return process._context.incarnation
+        named = None if process is None else process._named
+        return name if named is None else named.incarnation
 
     def living(self) -> list[str]:
-        """Incarnations whose process runs."""
+        """Incarnations and spares whose process runs, by the name that they were started with."""
         return [
             name
             for name, process in self.processes.items()

@@ -9,14 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from elastic.local import LocalNetwork
-from elastic.wire import CALL_SECONDS, Endpoint, Peer, PeerUnavailable
-from elastic.wire.network import Action, Download, Upload
+from elastic.wire import CALL_SECONDS, Endpoint, Holding, Peer, PeerUnavailable
+from elastic.wire.network import Action, Download, Hold, Upload
 from tests.elastic.simulation.faults import Faults
 from tests.elastic.simulation.scheduler import Process, Scheduler
 
 _LATENCY_SECONDS = 0.01  # at most, in each direction
 _SLOW_SECONDS = (0.05, 0.3, 1.5)
 _LATE_SECONDS = (0.3, 2.0, 12.0)
+_NOTICE_SECONDS = (0.0, 0.0, 0.02, 1.0, 30.0)  # from the death of a process until a broken connection is seen
+_RESET_SECONDS = 20.0  # mean time after which a connection that is held breaks although both ends live
 _QUIET = "heartbeat"  # there are too many for a story
 
 
@@ -46,13 +48,33 @@ class FaultyNetwork:
         actions: Mapping[str, Action],
         upload: Upload | None = None,
         download: Download | None = None,
+        hold: Hold | None = None,
     ) -> Endpoint:
-        endpoint = self._local.listen(host, token, actions, upload, download)
+        endpoint = self._local.listen(host, token, actions, upload, download, hold)
         self._owners[endpoint.address] = self.scheduler.process
         return endpoint
 
     def connect(self, address: str, token: str) -> "FaultyPeer":
         return FaultyPeer(self, self._local.connect(address, token))
+
+    def hold(self, address: str, document: dict[str, Any], deliver: Callable[[], Any]) -> "FaultyHolding":
+        holding = self.exchange(address, "hold", document, deliver, CALL_SECONDS)
+        return FaultyHolding(self, self._owners[address], holding)
+
+    def is_gone(self, address: str, timeout: float) -> bool:
+        """A machine that is there refuses connections to a process that has died; one that is away answers nothing."""
+        self.scheduler.sleep(self._chance.random() * _LATENCY_SECONDS)
+        owner = self._owners[address]
+        if self._is_cut(self.scheduler.process, owner):
+            self.scheduler.sleep(timeout)
+            return False
+        return not owner.is_alive or self._local.connect(address, "").is_gone()
+
+    def notice_seconds(self) -> float:
+        return self._chance.choice(_NOTICE_SECONDS)
+
+    def reset_seconds(self) -> float:
+        return self._chance.expovariate(1 / _RESET_SECONDS)
 
     def exchange(self, address: str, what: str, content: Any, deliver: Callable[[], Any], timeout: float) -> Any:
         """Deliver a call and bring its answer back, as far as the seed allows."""
@@ -160,5 +182,41 @@ class FaultyPeer:
         )
         return found
 
+    def hold(self, document: dict[str, Any]) -> "FaultyHolding":
+        return self._network.hold(self.address, document, lambda: self._peer.hold(document))
+
+    def is_gone(self, timeout: float = CALL_SECONDS) -> bool:
+        return self._network.is_gone(self.address, timeout)
+
     def close(self) -> None:
         self._peer.close()
+
+
+class FaultyHolding:
+    """A call that stays open, and breaks when its process dies (seen at once, late or never), or for no reason."""
+
+    def __init__(self, network: FaultyNetwork, owner: Process, holding: Holding) -> None:
+        self._network = network
+        self._owner = owner
+        self._holding = holding
+        self._is_closed = False
+
+    def wait(self) -> None:
+        scheduler, ends_well = self._network.scheduler, []
+
+        def wait() -> None:
+            with suppress(PeerUnavailable):
+                self._holding.wait()
+                ends_well.append(True)
+
+        # It ends with the process of the owner; if that vanishes silently, nobody is told.
+        if self._owner.is_alive:
+            scheduler.spawn(wait, "hold", self._owner).join(self._network.reset_seconds())
+        if not self._owner.is_alive and not self._is_closed:
+            scheduler.sleep(self._network.notice_seconds())
+        if not ends_well:
+            raise PeerUnavailable("the connection broke")
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._holding.close()

@@ -3,10 +3,12 @@
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from elastic import threads
 from elastic.wire import PeerUnavailable, Refused
 from tests.elastic.simulation.faults import Faults
 from tests.elastic.simulation.network import FaultyNetwork
@@ -93,3 +95,61 @@ def test_a_killed_process_is_unavailable() -> None:
         assert heard == []
 
     play(QUIET, body)
+
+
+def hold(death: Callable[[Scheduler, FaultyNetwork, Process], object]) -> tuple[list[float], list[bool]]:
+    """Return when held calls broke after `death`, in many worlds, and whether their process was gone then."""
+    broke: list[float] = []
+    gone: list[bool] = []
+    for seed in range(40):
+        chance = random.Random(seed)  # noqa: S311
+        scheduler = Scheduler(chance)
+        network = FaultyNetwork(scheduler, chance, lambda: QUIET, lambda *_: None)
+        with threads.replaced_by(scheduler):
+            scheduler.run(partial(_hold_one, scheduler, network, death, broke, gone))
+    return broke, gone
+
+
+def _hold_one(
+    scheduler: Scheduler,
+    network: FaultyNetwork,
+    death: Callable[[Scheduler, FaultyNetwork, Process], object],
+    broke: list[float],
+    gone: list[bool],
+) -> None:
+    owner, endpoints, left = Process("listener"), list[Any](), threads.Event()
+
+    def listen() -> None:
+        endpoints.append(network.listen("", _TOKEN, {}, hold=lambda _: left))
+
+    scheduler.spawn(listen, "main", owner).join()
+    peer = network.connect(endpoints[0].address, _TOKEN)
+    holding = peer.hold({})
+    began = scheduler.now
+    scheduler.spawn(lambda: death(scheduler, network, owner), "death", scheduler.world)
+    with pytest.raises(PeerUnavailable):
+        holding.wait()
+    broke.append(scheduler.now - began)
+    gone.append(peer.is_gone(1.0))
+
+
+def test_the_death_of_a_process_breaks_its_held_call_at_once_or_late() -> None:
+    broke, gone = hold(lambda scheduler, _network, owner: scheduler.kill(owner))
+    assert all(gone)
+    assert min(broke) < 0.1
+    assert max(broke) >= 30.0
+
+
+def test_a_held_call_breaks_now_and_then_although_both_ends_live() -> None:
+    broke, gone = hold(lambda *_: None)
+    assert not any(gone)
+    assert 5.0 < sum(broke) / len(broke) < 60.0
+
+
+def test_nobody_knows_whether_a_process_that_is_cut_off_is_gone() -> None:
+    def vanish(scheduler: Scheduler, network: FaultyNetwork, owner: Process) -> None:
+        network.cut_off.add(owner)
+        scheduler.kill(owner, silently=True)
+
+    _, gone = hold(vanish)
+    assert not any(gone)

@@ -62,6 +62,7 @@ class World:
             snapshot_seconds=chance.choice([1.0, 4.0, 30.0]),
             store_retry_seconds=chance.choice([4.0, 600.0]),
             max_pending_batches=chance.choice([1, 2, 4]),
+            spares=chance.choice([0, 0, 1, 2]),
             staging_bytes=chance.choice([400, 64 << 20]),
             compression="none",
             standbys=chance.choice(faults.standbys) if len(faults.standbys) > 1 else faults.standbys[0],
@@ -191,9 +192,8 @@ class World:
         assert life.launcher is not None
         current = self._current_incarnations()
         owners: Counter[UnitId] = Counter()
-        for name in life.launcher.living():
-            process = life.launcher.incarnations[name].process
-            if name in current and process is not None:
+        for process in life.launcher.living_nodes().values():
+            if process._context.incarnation in current:
                 owners.update(unit.id for unit in process._host._active())
         twice = [unit for unit, count in owners.items() if count > 1]
         assert not twice, f"{twice} work on two nodes"
@@ -227,9 +227,17 @@ class World:
         """A node that the driver has replaced leaves as soon as it hears so."""
         assert self.life.launcher is not None
         deadline = self.scheduler.now + _ZOMBIE_SECONDS
-        while zombies := [name for name in self.life.launcher.living() if name not in self._current_incarnations()]:
+        while zombies := self._zombies():
             assert self.scheduler.now < deadline, f"{zombies} were replaced, and do not leave"
             self.scheduler.sleep(_POLL_SECONDS)
+
+    def _zombies(self) -> list[str]:
+        """Living processes that are no current incarnation, and no spare that waits for a name."""
+        assert self.life.job is not None
+        assert self.life.launcher is not None
+        launcher = self.life.launcher
+        current = self._current_incarnations() | set(self.life.job._driver.links._spares._waiting)
+        return [name for name in launcher.living() if launcher.current_name(name) not in current]
 
     def _ask_fresh(self, job: Job) -> None:
         """A fresh answer has every row once, whether the partial stage has emitted it or not."""

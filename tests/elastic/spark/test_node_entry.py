@@ -50,3 +50,24 @@ def test_a_retry_by_spark_is_no_second_life_of_the_incarnation(attempt: SimpleNa
 def test_a_node_that_cannot_start_returns_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeNode, "error", OSError("no licence"))
     assert list(host_node(SPEC, [])) == [StartFailed("OSError: no licence")]
+
+
+class FakeSpare:
+    """A spare that gets a name at once, or leaves."""
+
+    named: Any = SPEC
+    left = "the driver told it to leave"
+
+    def __init__(self, spec: Any) -> None:
+        assert spec.node == ""
+
+    def wait(self) -> Any:
+        return self.named
+
+
+def test_a_task_without_a_name_is_a_spare_and_becomes_the_node_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_entry, "Spare", FakeSpare)
+    nameless: Any = SimpleNamespace(node="", incarnation="spare-1")
+    assert list(host_node(nameless, [])) == ["the driver ended it"]
+    monkeypatch.setattr(FakeSpare, "named", None)
+    assert list(host_node(nameless, [])) == ["the driver told it to leave"]

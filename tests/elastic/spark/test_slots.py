@@ -61,9 +61,9 @@ def test_a_request_that_leaves_no_slot_to_the_senders_is_refused(monkeypatch: py
 
 def test_nodes_of_other_jobs_hold_slots_too(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = spark_with(monkeypatch, "local[8]", 8)
-    check_slots(spark, 4, Settings(), other_nodes=3)
+    check_slots(spark, 4, Settings(), other_slots=3)
     with pytest.raises(TooFewSlots) as caught:
-        check_slots(spark, 4, Settings(), other_nodes=4)
+        check_slots(spark, 4, Settings(), other_slots=4)
     assert (caught.value.nodes, caught.value.needed) == (4, 9)
 
 
@@ -91,3 +91,14 @@ def test_a_cluster_that_cannot_grow_is_not_waited_for(monkeypatch: pytest.Monkey
     ):
         with pytest.raises(TooFewSlots):
             check_slots(spark, 2, Settings(), wait_seconds=3600.0)
+
+
+def test_spares_need_slots_too_and_are_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = spark_with(monkeypatch, "local[5]", 5)
+    check_slots(spark, 3, Settings(spares=1))
+    check_slots(spark, 2, Settings(spares=1), other_slots=1)
+    with pytest.raises(
+        TooFewSlots, match=r"4 nodes and 1 spare need 6 task slots.*at most 3 nodes, fewer spares"
+    ) as no:
+        check_slots(spark, 4, Settings(spares=1))
+    assert (no.value.needed, no.value.spares) == (6, 1)

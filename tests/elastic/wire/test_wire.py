@@ -1,5 +1,7 @@
 """Calls between processes: who may call, what arrives, and the two ways in which a call fails, on every network."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -140,3 +142,101 @@ def test_a_value_that_another_secret_signed_is_refused() -> None:
     assert unseal(seal({"n": (1, None)}, mine), mine) == {"n": (1, None)}
     with pytest.raises(ForeignObject):
         unseal(seal(1, other), mine)
+
+
+# Calls that are held open.
+
+
+class Owner:
+    """The process behind an endpoint."""
+
+    def __init__(self) -> None:
+        self.left = threading.Event()
+
+    def hold(self, document: dict[str, Any]) -> threading.Event:
+        if document["incarnation"] != "node-1.1":
+            raise Refused("not that one")
+        return self.left
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def held(network: Network, owner: Owner) -> Iterator[Endpoint]:
+    endpoint = network.listen("127.0.0.1", TOKEN, {"echo": lambda document: document}, hold=owner.hold)
+    yield endpoint
+    endpoint.close()
+
+
+MINE = {"incarnation": "node-1.1"}
+
+
+def test_a_held_call_ends_well_when_the_owner_leaves(network: Network, held: Endpoint, owner: Owner) -> None:
+    peer = network.connect(held.address, TOKEN)
+    holding = peer.hold(MINE)
+    peer.call("echo", {})  # other calls go on meanwhile
+    owner.left.set()
+    held.close()
+    holding.wait()
+    peer.close()
+
+
+def test_a_held_call_breaks_when_the_endpoint_closes_before_its_owner_leaves(network: Network, held: Endpoint) -> None:
+    peer = network.connect(held.address, TOKEN)
+    holding = peer.hold(MINE)
+    assert not peer.is_gone()
+    held.close()
+    with pytest.raises(PeerUnavailable):
+        holding.wait()
+    assert peer.is_gone()
+    with pytest.raises(PeerUnavailable):
+        peer.hold(MINE)
+    peer.close()
+
+
+def test_the_holder_can_end_a_held_call(network: Network, held: Endpoint) -> None:
+    peer = network.connect(held.address, TOKEN)
+    holding = peer.hold(MINE)
+    threading.Timer(0.05, holding.close).start()
+    with pytest.raises(PeerUnavailable):
+        holding.wait()
+    assert not peer.is_gone()
+    peer.close()
+
+
+def test_a_held_call_needs_the_token_and_the_incarnation(network: Network, held: Endpoint, endpoint: Endpoint) -> None:
+    peer, stranger = network.connect(held.address, TOKEN), network.connect(held.address, "another token")
+    with pytest.raises(Refused, match="not that one"):
+        peer.hold({"incarnation": "node-1.2"})
+    with pytest.raises(PeerUnavailable, match="no valid token"):
+        stranger.hold(MINE)
+    other = network.connect(endpoint.address, TOKEN)
+    with pytest.raises(Refused, match="no calls are held"):
+        other.hold(MINE)
+    for one in (peer, stranger, other):
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "gone"),
+    [
+        (ConnectionRefusedError(), True),
+        (TimeoutError(), False),
+        (ConnectionResetError(), False),
+        (OSError(113, "No route to host"), False),
+    ],
+)
+def test_only_a_refused_connection_proves_that_no_process_listens(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, gone: bool
+) -> None:
+    def connect(address: tuple[str, int], timeout: float) -> None:
+        assert (address, timeout) == (("::1", 9), 0.5)
+        raise error
+
+    peer = FlightNetwork().connect("[::1]:9", TOKEN)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    assert peer.is_gone(timeout=0.5) is gone
+    peer.close()
