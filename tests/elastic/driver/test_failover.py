@@ -45,6 +45,7 @@ def test_killed_nodes_lose_no_row_and_none_is_counted_twice(tmp_path: Path) -> N
             recovery = local.status().recoveries[-1]
             assert recovery["node"] == owner
             assert local.driver.view.route.assignment.owners[round_] != owner
+        local.driver.wait_until_published(local.driver.view.newest_batch, 30)
         assert {key: local.job.state(key) for key in KEYS} == dict(sent)
 
 
