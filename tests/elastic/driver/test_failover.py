@@ -57,7 +57,10 @@ def test_a_standby_answers_while_its_owner_is_silent_if_the_answer_may_be_stale(
         local.send(1, 2, 3, 4)
         local.job.process_all_available()
         until(lambda: follows_everything(local, 2), "standbys")
-        until(lambda: {node.lag for node in local.status().nodes} == {0}, "the standbys to take the batch")
+        until(
+            lambda: {(len(node.standbys), node.lag) for node in local.status().nodes} == {(2, 0)},
+            "the standbys to take the batch",
+        )
         call, lost = local.driver.links.call, "node-1"
 
         def answer(node: str, action: str, document: Any) -> Any:
