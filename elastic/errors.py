@@ -6,8 +6,11 @@ ElasticError
 │   ├── UnsupportedKeyType             a key column has a type that cannot be hashed
 │   ├── InvalidEventTime               the event-time column is not a timestamp
 │   ├── NotAnOperator                  a class or another object in place of an operator
+│   ├── InvalidProcessor               a stateful processor, or how it is used, is what Spark refuses too
+│   ├── UnsupportedProcessor           a stateful processor needs what this engine does not have yet
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
 │   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
+│   ├── StatefulShuffle                rows of a stage should go to any task, but its operator has a state
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -27,6 +30,7 @@ ElasticError
 ├── OperatorFailed                     the operator raised
 ├── CombineFailed                      the operator's combine or merge raised
 ├── DivisionFailed                     the operator's part or join raised
+├── InvalidStateCall                   a stateful processor used a state or a timer as Spark does not allow it
 ├── InvalidOutput                      the operator emitted rows that do not match its declaration
 ├── NodeInUse                          a node that should be removed still owns tasks
 ├── PoisonedStep                       process after process died in the same step
@@ -118,6 +122,24 @@ class NotAnOperator(InvalidJob):
         super().__init__(f"operator={self.given} is {what}. Pass {advice}.")
 
 
+class InvalidProcessor(InvalidJob):
+    """A stateful processor, or how it is used, is what Spark refuses too."""
+
+    def __init__(self, processor: str, why: str) -> None:
+        self.processor = processor
+        self.why = why
+        super().__init__(f"processor {processor}: {why}.")
+
+
+class UnsupportedProcessor(InvalidJob):
+    """A stateful processor needs what this engine does not have yet, though Spark has it."""
+
+    def __init__(self, feature: str, advice: str) -> None:
+        self.feature = feature
+        self.advice = advice
+        super().__init__(f"{feature} is not supported yet. {advice}.")
+
+
 class IndivisibleState(InvalidJob):
     """A stage is grouped by table, but single keys cannot be taken out of its state."""
 
@@ -140,6 +162,18 @@ class UnmergeableOperator(InvalidJob):
         super().__init__(
             f"the keys of {operator} cannot be split: {obstacle}. Use it without partial(), or give it a combine() "
             "from rows to partials and a merge() from partials to partials, without that."
+        )
+
+
+class StatefulShuffle(InvalidJob):
+    """Rows of a stage should go to any task, but its operator may have a state, which is by key."""
+
+    def __init__(self, stage: str, operator: str) -> None:
+        self.stage = stage
+        self.operator = operator
+        super().__init__(
+            f'stage {stage!r} cannot be grouped by "shuffle": {operator} may have a state, and any task would get the '
+            "rows of a key. Use stateless(function, schema) or a StatelessOperator, or group the stage by hash."
         )
 
 
@@ -386,6 +420,15 @@ class DivisionFailed(ElasticError):
         )
 
 
+class InvalidStateCall(ElasticError):
+    """A stateful processor used a state or a timer as Spark does not allow it."""
+
+    def __init__(self, subject: str, why: str) -> None:
+        self.subject = subject
+        self.why = why
+        super().__init__(f"{subject!r}: {why}. Correct the processor.")
+
+
 class InvalidOutput(ElasticError):
     """The operator emitted rows that do not match its declaration."""
 
@@ -566,8 +609,8 @@ class KeysNotCounted(InvalidRequest):
     def __init__(self, stages: Iterable[str]) -> None:
         self.stages = tuple(stages)
         super().__init__(
-            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all', "
-            "or group the stage by table."
+            f"the keys of {_join(self.stages)} are not counted. Restart the job with key_statistics='all'; the default "
+            "'table' counts those of stages that are grouped by table."
         )
 
 

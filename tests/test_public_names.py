@@ -13,9 +13,10 @@ PUBLIC_NAMES = {
     ],
     "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
-        *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
-        *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "partial", "stateless"),
-        "to_schema",
+        *("Aggregate", "Context", "CountByKey", "DropDuplicates", "Enrich", "IntervalJoin", "KeyedColumns"),
+        *("KeyedOperator", "Operator", "Side", "Stage", "State", "StatelessOperator", "Timer", "ToNext", "ToSelf"),
+        *("ToSink", "TopK", "ValueState", "WindowJoin", "drop_duplicates_within_watermark", "partial"),
+        *("session_window", "stateless", "to_schema", "window", "with_late_rows"),
     ],
     "elastic.operators.testing": [
         *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Rekey", "Scale"),
@@ -27,12 +28,13 @@ PUBLIC_NAMES = {
     ],
     "elastic.routing": [
         *("GROUPINGS", "Grouping", "Groupings", "HASH", "HOME", "HashGrouping", "KeyOrders", "KeyTable", "KeyTargets"),
-        *("PartialGrouping", "Routing", "SPLITS", "SplitRows", "TableGrouping", "UnitChooser", "check_key", "hash_key"),
-        *("hash_keys", "parse_grouping", "spark_hash_expression", "split", "to_tasks"),
+        *("PartialGrouping", "Routing", "RowPlacer", "SPLITS", "ShuffleGrouping", "SplitRows", "TableGrouping"),
+        *("UnitChooser", "check_key", "hash_key", "hash_keys", "hash_rows", "parse_grouping"),
+        *("spark_hash_expression", "split", "to_tasks"),
     ],
     "elastic.routing.shuffle": [
-        *("CostEstimates", "ExecutionSketch", "NodeLoads", "RowScheduler", "SCHEDULERS", "Scheduled", "SenderShare"),
-        *("SketchShape", "measure_slowness", "pool"),
+        *("CostEstimates", "ExecutionSketch", "Forecast", "NO_FORECAST", "NodeLoads", "RowScheduler", "SCHEDULERS"),
+        *("Scheduled", "SenderShare", "SketchShape", "measure_slowness", "pool"),
     ],
     "elastic.routing.shuffle.simulation": [
         *("FULL_KNOWLEDGE", "READINGS", "ROUND_ROBIN", "Reading", "SimulatedStream", "SimulationResult", "simulate"),
@@ -42,6 +44,7 @@ PUBLIC_NAMES = {
         *("choose_targets", "choose_targets_with_heads", "create_sketch", "head_share", "split_pairs"),
         *("split_with_heads",),
     ],
+    "elastic.spark.processors": ["ProcessorOperator", "ProcessorTester"],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
         *("InvalidProjection", "InvalidRecipe", "InvalidTable", "MdpError", "MissingPackage", "NothingBalanced"),

@@ -12,6 +12,7 @@ class Operator(BaseModel):
 
     name: str
     key: list[str]
+    grouping: str = Field(description="hash, table, partial:SPLITS or shuffle:SCHEDULER.")
 
 
 class JobSummary(BaseModel):

@@ -17,7 +17,10 @@ _MAX_KEY_MOVES = 100
 
 
 def render_summary(job: ServedJob) -> outputs.JobSummary:
-    operators = [outputs.Operator(name=stage.name, key=list(stage.key)) for stage in job.pipeline.stages]
+    operators = [
+        outputs.Operator(name=stage.name, key=list(stage.grouped_by), grouping=stage.grouping)
+        for stage in job.pipeline.stages
+    ]
     return outputs.JobSummary(
         name=job.name,
         state=job.status().state,

@@ -18,8 +18,10 @@ from elastic.cli.group import add_working_folder_to_path
 from elastic.cli.options import (
     PAPER000_ENGINE_EXPERIMENTS,
     PAPER000_EXPERIMENTS,
+    PAPER001_ENGINE_EXPERIMENTS,
     PAPER001_EXPERIMENTS,
     PAPER003_EXPERIMENTS,
+    PAPER004_ENGINE_EXPERIMENTS,
     PAPER004_EXPERIMENTS,
 )
 from elastic.cli.terminal import is_interactive
@@ -128,9 +130,7 @@ def paper003(data: Path | None, output: Path, names: tuple[str, ...], quick: boo
 @_common_options("build/paper000", (*PAPER000_EXPERIMENTS, *PAPER000_ENGINE_EXPERIMENTS))
 def paper000(engine: bool, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
     """Reproduce the experiments of paper 000: figures 7 to 12 and 17 to 21 on plans, 13 to 15 on a running job."""
-    others = set(names) - set(PAPER000_ENGINE_EXPERIMENTS if engine else PAPER000_EXPERIMENTS)
-    if others:
-        raise click.UsageError(f"{', '.join(sorted(others))}: run {'without' if engine else 'with'} --engine.")
+    _check_names(names, engine, PAPER000_EXPERIMENTS, PAPER000_ENGINE_EXPERIMENTS)
     with _report_errors(), ProgressLog(quiet=as_json) as progress:
         # Imported here because they load the compiler and matplotlib.
         if engine:
@@ -149,26 +149,51 @@ def paper000(engine: bool, output: Path, names: tuple[str, ...], quick: bool, se
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with tweets.csv, whose words are one more stream; by default, generated streams only.",
 )
-@_common_options("build/paper001", PAPER001_EXPERIMENTS)
-def paper001(data: Path | None, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+@click.option("--engine", is_flag=True, help="Measure a running job with a hot key instead.")
+@_common_options("build/paper001", (*PAPER001_EXPERIMENTS, *PAPER001_ENGINE_EXPERIMENTS))
+def paper001(
+    data: Path | None, engine: bool, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool
+) -> None:
     """Reproduce the simulations of paper 001: Tables I and II, Figures 2 to 5, memory, and routing speed."""
-    # Imported here because they load the compiler and matplotlib.
-    from elastic.experiments.paper001 import EXPERIMENTS, FULL, QUICK, Lab
-
+    _check_names(names, engine, PAPER001_EXPERIMENTS, PAPER001_ENGINE_EXPERIMENTS)
     with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        # Imported here because they load the compiler and matplotlib.
+        if engine:
+            from elastic.experiments.paper001 import engine as running
+
+            lab_of_job = running.EngineLab(running.ENGINE_QUICK if quick else running.ENGINE_FULL, seed, progress)
+            _run(running.ENGINE_EXPERIMENTS, lab_of_job, progress, output, names, as_json=as_json)
+            return
+        from elastic.experiments.paper001 import EXPERIMENTS, FULL, QUICK, Lab
+
         lab = Lab(QUICK if quick else FULL, seed, progress, data)
         _run(EXPERIMENTS, lab, progress, output, names, as_json=as_json)
 
 
 @command.command()
-@_common_options("build/paper004", PAPER004_EXPERIMENTS)
-def paper004(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+@click.option("--engine", is_flag=True, help="Measure completion times and overhead on a running job instead.")
+@_common_options("build/paper004", (*PAPER004_EXPERIMENTS, *PAPER004_ENGINE_EXPERIMENTS))
+def paper004(engine: bool, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
     """Reproduce the experiments of paper 004 in a simulator: figures 4 to 12, and batches of several senders."""
-    # Imported here because they load the compiler and matplotlib.
-    from elastic.experiments.paper004 import EXPERIMENTS, FULL, QUICK, Lab
-
+    _check_names(names, engine, PAPER004_EXPERIMENTS, PAPER004_ENGINE_EXPERIMENTS)
     with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        # Imported here because they load the compiler and matplotlib.
+        if engine:
+            from elastic.experiments.paper004 import engine as running
+
+            lab = running.EngineLab(running.ENGINE_QUICK if quick else running.ENGINE_FULL, seed, progress)
+            _run(running.ENGINE_EXPERIMENTS, lab, progress, output, names, as_json=as_json)
+            return
+        from elastic.experiments.paper004 import EXPERIMENTS, FULL, QUICK, Lab
+
         _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
+
+
+def _check_names(names: Sequence[str], engine: bool, simulated: Sequence[str], on_engine: Sequence[str]) -> None:
+    """Refuse experiments that need the option `--engine`, or must not have it."""
+    others = set(names) - set(on_engine if engine else simulated)
+    if others:
+        raise click.UsageError(f"{', '.join(sorted(others))}: run {'without' if engine else 'with'} --engine.")
 
 
 def _import_engine() -> ModuleType:

@@ -23,8 +23,10 @@ PAPER000_ENGINE_EXPERIMENTS = ("figure13", "figure14", "figure15")  # elastic.ex
 PAPER001_EXPERIMENTS = (
     *("table1", "table2", "figure2", "figure3", "figure4", "figure5a", "figure5b", "memory", "speed"),
 )  # elastic.experiments.paper001.EXPERIMENTS
+PAPER001_ENGINE_EXPERIMENTS = ("splitting",)  # elastic.experiments.paper001.engine
 PAPER003_EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")
 PAPER004_EXPERIMENTS = (*(f"figure{number}" for number in range(4, 13)), "senders")
+PAPER004_ENGINE_EXPERIMENTS = ("completion", "overhead")  # elastic.experiments.paper004.engine
 GAMMA = 0.8  # mdp.process.DEFAULT_GAMMA
 ERROR = 0.002  # mdp.exact.DEFAULT_ERROR
 MAX_PARTITIONS = 6_000_000  # mdp.projection.MOST_PARTITIONS

@@ -88,7 +88,8 @@ class Cluster(Protocol):
     def measure_keys(self, stage: str | None) -> "StageKeyLoads":
         """Return the load of the keys of a stage; None is the only one that is grouped by table.
 
-        Raises `KeysCannotMove` if the stage is not grouped by table, and `KeysNotMeasured` too early.
+        Raises `KeysCannotMove` if the stage is not grouped by table, `KeysNotCounted` if the settings exclude it, and
+        `KeysNotMeasured` too early.
         """
         ...
 
@@ -108,10 +109,12 @@ class Cluster(Protocol):
         """Pause after what is in flight."""
         ...
 
-    def resume(self, migration: str) -> None: ...
+    def resume(self, migration: str) -> None:
+        """Continue. Returns when that is in effect: until then `wait` would return at once, again and again."""
+        ...
 
     def cancel(self, migration: str) -> None:
-        """Leave out what has not begun."""
+        """Leave out what has not begun. Returns when that is in effect, like `resume`."""
         ...
 
     def note(self, migration: str, line: str) -> None:

@@ -46,6 +46,7 @@ class StageKeys:
     names: Mapping[int, str]  # of the heaviest, by hash
     remainder_work: Mapping[UnitId, float] = field(repr=False)
     remainder_bytes: Mapping[UnitId, float] = field(repr=False)
+    variance: float = 0.0  # of all work, as if rows came independently of each other
 
     @cached_property
     def total_work(self) -> float:
@@ -83,7 +84,8 @@ class StageKeyLoads:
 
     `loads` are the keys that can move; node i is `nodes[i]`. `pinned_work` and `pinned_size` are by node: the keys that
     were not measured one by one, which stay where they are. `tasks` is where each key is now, and `are_guests` whether
-    it has an entry in the key table.
+    it has an entry in the key table. Loads are those of one interval; `load_error` is by how much they differ in
+    another one by chance alone.
     """
 
     stage: int
@@ -96,6 +98,7 @@ class StageKeyLoads:
     pinned_work: Floats
     pinned_size: Floats
     unmeasured: tuple[UnitId, ...] = ()
+    load_error: float = 0.0  # relative standard error of the load of a node that carries the mean
 
 
 def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeys:
@@ -135,19 +138,21 @@ def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> Sta
         {key_hash: name for one in found for key_hash, name in one.names.items()},
         {unit: work for one in found for unit, work in one.remainder_work.items()},
         {unit: size for one in found for unit, size in one.remainder_bytes.items()},
+        sum(one.variance for one in found),
     )
 
 
 def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeyLoads:
     """Return the load of every measured key of a stage, and that of the others by task and node.
 
-    Raises `KeysNotMeasured` if there is no key to plan with, and while nodes report intervals before and after keys
-    moved: the work of those keys would be counted at both places, or at none.
+    Raises `KeysNotMeasured` if there is no key to plan with, before any node has measured the stage, and while nodes
+    report intervals before and after keys moved: the work of those keys would be counted at both places, or at none.
     """
     reporting = list(nodes)
     keys = collect_keys(reporting, routing, stage)
     reports = [node.heartbeat.keys for node in reporting if node.heartbeat is not None]
-    if not len(keys.hashes) or len({report.groupings_epoch for report in reports if report is not None}) > 1:
+    epochs = {report.groupings_epoch for report in reports if report is not None}
+    if not len(keys.hashes) or not keys.remainder_work or len(epochs) > 1:
         raise KeysNotMeasured(stage)
     names = tuple(routing.assignment.nodes)
     owners = np.array([names.index(owner) for owner in routing.assignment.owners], np.int32)
@@ -165,6 +170,7 @@ def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -
         _add_up(owners, remainder_work, len(names)),
         _add_up(owners, remainder_size, len(names)),
         keys.unmeasured,
+        float(np.sqrt(keys.variance * len(names)) / keys.total_work) if keys.total_work else 0.0,
     )
 
 
@@ -194,6 +200,7 @@ class _NodeKeys:
     names: Mapping[int, str]
     remainder_work: Mapping[UnitId, float]
     remainder_bytes: Mapping[UnitId, float]
+    variance: float
 
 
 def _read_report(report: KeyStatistics, node: str, routing: Routing, stage: int, length: float) -> _NodeKeys:
@@ -208,16 +215,23 @@ def _read_report(report: KeyStatistics, node: str, routing: Routing, stage: int,
     intervals = np.array([length * _share_of_interval(found, report) for found in report.units])
     spent = _add_up(keys.units, keys.seconds, len(report.units)).tolist()
     sizes = _add_up(keys.units, keys.state_bytes, len(report.units)).tolist()
+    counted = _add_up(keys.units, keys.rows, len(report.units)).tolist()
     lengths = intervals.tolist()
+    work = keys.seconds / intervals[keys.units] if len(keys.units) else keys.seconds
+    remainder = {place: max(0.0, found.seconds - spent[place]) / lengths[place] for place, found in units.items()}
+    # Work w of r independent rows has the variance w^2 / r; of a key only one row in `stride` was counted.
+    variance = report.stride * float(np.sum(work**2 / np.maximum(keys.rows, 1)))
+    variance += sum(rest**2 / max(units[place].rows - counted[place], 1) for place, rest in remainder.items())
     return _NodeKeys(
         keys.hashes,
         keys.rows,
         keys.seconds,
-        keys.seconds / intervals[keys.units] if len(keys.units) else keys.seconds,
+        work,
         keys.state_bytes,
         {int(report.columns.hashes[place]): name for place, name in report.names.items() if chosen[place]},
-        {found.unit: max(0.0, found.seconds - spent[place]) / lengths[place] for place, found in units.items()},
+        {found.unit: remainder[place] for place, found in units.items()},
         {found.unit: max(0.0, found.state_bytes - sizes[place]) for place, found in units.items()},
+        variance,
     )
 
 

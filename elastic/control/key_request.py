@@ -1,5 +1,7 @@
 """A request to balance the work of nodes by moving single keys: its defaults, its checks, and the plan it leads to."""
 
+import math
+import sys
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,9 @@ LEVELS: Mapping[str, str] = {
     "auto": "plan both, and carry out the cheaper one that balances the nodes",
 }
 _MiB = 1 << 20
+# What a plan stays below theta, for what is measured to satisfy theta too: both intervals are samples, and the busiest
+# node is the one that both err for the most.
+_STANDARD_ERRORS = 3.0
 _SHARED = ("bytes_per_node", "relax")  # options of both levels with one meaning
 
 
@@ -25,7 +30,8 @@ _SHARED = ("bytes_per_node", "relax")  # options of both levels with one meaning
 class KeyRequest:
     """How evenly work is to be spread, and what that may cost.
 
-    After the plan no node carries more than (1 + `theta`) times the mean work. The key table of the stage has at most
+    After the plan no node carries more than (1 + `theta`) times the mean work. What was measured in one interval is off
+    by chance in the next, so the plan aims at less, down to half of theta. The key table of the stage has at most
     `most_entries` entries. While keys move, a node parts with or gets at most `bytes_per_node` with one batch.
     """
 
@@ -37,16 +43,18 @@ class KeyRequest:
     relax: bool = True  # if no plan balances the nodes, the plan uses the smallest theta that works instead of failing
 
     def __post_init__(self) -> None:
-        for name, least, kind in (
-            ("theta", 0.0, "a number, at least 0"),
-            ("most_entries", 1, "a whole number above zero"),
-            ("bytes_per_node", 1.0, "a number above zero"),
+        for name, least, most, kind in (
+            ("theta", 0.0, sys.float_info.max, "a number, at least 0"),
+            ("most_entries", 1, math.inf, "a whole number above zero"),
+            ("bytes_per_node", 1.0, math.inf, "a number above zero"),
         ):
             value = getattr(self, name)
             number = as_int(value) if name == "most_entries" else as_number(value)
-            if number is None or not number >= least:
+            if number is None or not least <= number <= most:
                 raise InvalidRequest(f"{name}={value!r} is invalid. Give {kind}.")
             object.__setattr__(self, name, number)
+        if not isinstance(self.relax, bool):
+            raise InvalidRequest(f"relax={self.relax!r} is invalid. Give True or False.")
 
     @classmethod
     def option_names(cls) -> list[str]:
@@ -64,6 +72,7 @@ class KeyRequest:
             strategy=self.strategy,
             most_entries=self.most_entries,
             relax=self.relax,
+            margin=min(_STANDARD_ERRORS * measured.load_error, self.theta / 2),
         )
 
 

@@ -18,7 +18,7 @@ from elastic.control.records import KeyRecords, Records, TaskRecords
 from elastic.control.request import ScaleRequest
 from elastic.errors import ElasticError, MigrationInProgress, NodeInUse
 from migration import Move, Plan, Workload
-from migration.errors import MigrationError
+from migration.errors import InvalidInput, MigrationError
 from migration.schedule import schedule_mini_migrations
 from storage.errors import StorageError
 from storage.journal import JobJournal
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
+_REQUEST_SECONDS = 0.01  # for a request to reach the driver's loop
 _Kind = TypeVar("_Kind", TaskMigration, KeyMigration)
 _PlanKind = TypeVar("_PlanKind", Plan, "KeyPlan")
 
@@ -143,10 +144,14 @@ class Scaler:
         no_keys: Exception | None = None
         try:
             by_task = replace(tasks.plan(self._cluster.assignment(), workload), note=note)
+        except InvalidInput:
+            raise  # a wrong option of one level must not decide for the other
         except MigrationError as error:
             no_tasks = error
         try:
             by_key, measured = self._plan_keys(keys)
+        except InvalidInput:
+            raise
         except (ElasticError, MigrationError) as error:
             no_keys = error
             if by_task is None:
@@ -232,6 +237,7 @@ class Scaler:
             if view.is_idle and view.is_paused:
                 migration.phase = "paused"
                 migration.wait_for_resume(_POLL_SECONDS)
+                threads.sleep(_REQUEST_SECONDS)  # the driver has yet to see the request: do not spin until then
             else:
                 migration.phase = "moving"
 

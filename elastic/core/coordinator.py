@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from elastic.core import commands, events
+from elastic.core.backlogs import Backlogs
 from elastic.core.batches import Batches
 from elastic.core.commands import Command
 from elastic.core.crashes import LIMIT, Crashes, Death
@@ -41,6 +42,7 @@ from elastic.core.placement import Placement
 from elastic.core.recoveries import Recoveries
 from elastic.core.rekeying import Rekeyings
 from elastic.core.snapshots import Snapshots
+from elastic.core.stage_costs import NodeCosts
 from elastic.core.standbys import Standbys
 from elastic.core.view import JobView
 from elastic.errors import PoisonedStep, UnknownEvent
@@ -67,6 +69,7 @@ class Coordinator:
         units = frozenset(unit for stage in range(len(emitting)) for unit in routing.units(stage))
         self.placement = Placement(routing, units)
         self._known_to_nodes = routing
+        self._costs_of_nodes: tuple[NodeCosts, ...] = ()
         self.rekeyings = Rekeyings()
         self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
         self.snapshots = Snapshots(self._through)
@@ -75,6 +78,7 @@ class Coordinator:
             self.placement, self.nodes, standbys or [0] * len(emitting), self._standby_installation, self._epoch
         )
         self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self.standbys, self._epoch)
+        self.backlogs = Backlogs()
         self.crashes = Crashes()
         self.recoveries = Recoveries()
         self._skips_poison = skips_poison
@@ -164,6 +168,7 @@ class Coordinator:
             self.nodes.failed_starts(),
             self.crashes.counts(),
             self._handled,
+            self.backlogs.ends,
             self.nodes.spares,
         )
 
@@ -252,6 +257,7 @@ class Coordinator:
             return self._give_up(event, death)
         starting = self.nodes.start(event.node)
         self.batches.drop_reports(event.node)
+        self.backlogs.node_lost(event.node)
         self.placement.node_lost(event.node)
         units = self.placement.units_on(event.node)
         self.snapshots.node_lost(event.node, units)
@@ -349,7 +355,10 @@ class Coordinator:
         """Commit the batch, unless its rows are grouped as they were before a change: then they are sent again."""
         if event.groupings_epoch != self.placement.committed.groupings.epoch:
             return []
-        return self.batches.batch_logged(event)
+        decided = self.batches.batch_logged(event)
+        if decided:
+            self.backlogs.batch_logged(event.batch, event.seconds, self._now)
+        return decided
 
     def _round_committed(self, event: events.RoundCommitted) -> list[Command]:
         self._learn(event.manifest)
@@ -361,7 +370,8 @@ class Coordinator:
         )
         if event.routing is not None:
             self.placement.commit(event.routing)
-        message = ApplyStep(self._epoch(), step, self._take_routing_for_nodes(), self._published_for_standbys())
+        routing, costs = self._take_routing_for_nodes(), self._take_costs_for_nodes()
+        message = ApplyStep(self._epoch(), step, routing, costs, self._published_for_standbys())
         return [command for name in self.placement.hosts_of_units() for command in self.nodes.send(name, message)]
 
     def _take_routing_for_nodes(self) -> Routing | None:
@@ -372,9 +382,20 @@ class Coordinator:
         self._known_to_nodes = committed
         return committed
 
+    def _take_costs_for_nodes(self) -> tuple[NodeCosts, ...] | None:
+        """Return what nodes that send rows to shuffled stages should know of costs; None if that is as before."""
+        if not self.placement.committed.groupings.nodes_shuffle:
+            return None
+        costs = self.nodes.costs()
+        if costs == self._costs_of_nodes:
+            return None
+        self._costs_of_nodes = costs
+        return costs
+
     def _step_applied(self, report: StepApplied) -> None:
         if self.nodes.accepts(report):
             self.batches.step_applied(report)
+            self.backlogs.step_applied(report, self._now)
 
     def _results_published(self, event: events.ResultsPublished) -> list[Command]:
         """Tell standbys so, if no batch is in flight whose next step or publication will."""

@@ -3,7 +3,8 @@
 Reports of nodes (see `messages`) are events too. Each event is handled once, in the order of the driver's queue.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from elastic.core.ids import Batch
 from elastic.core.messages import NodeReport
@@ -141,6 +142,7 @@ class BatchLogged:
     time: BatchTime
     source: SourceBatch | None = None
     groupings_epoch: int = 0  # of the groupings that the senders used
+    seconds: Mapping[str, float] = field(default_factory=dict)  # that its rows will take, by node, if that is estimated
 
 
 @dataclass(frozen=True)

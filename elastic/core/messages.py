@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 from elastic.core.ids import FIRST_EPOCH, NO_BATCH, Batch, Epoch, UnitId
 from elastic.core.json_codec import Codec, derive_codec
 from elastic.core.key_statistics import KeyStatistics
+from elastic.core.stage_costs import NodeCosts, StageCosts
 from elastic.core.statistics import RunningStep, UnitStatistics
 from elastic.core.steps import Position, Step
 from elastic.results import ResultRef
@@ -84,13 +85,15 @@ class ApplyStep(Message):
     """This step is committed: all units on the node take it when its turn comes.
 
     `routing` holds for what the steps from this one on emit. It comes with a step that new groupings were committed
-    with, and after tasks have moved if nodes choose units by load. Standbys take it when its batch is published; they
-    may take the steps up to the batch that was `published` last.
+    with, and after tasks have moved if nodes choose units by load. `costs` are those of all nodes, for nodes that send
+    rows to a shuffled stage. Standbys take the step when its batch is published; they may take the steps up to the
+    batch that was `published` last.
     """
 
     epoch: Epoch
     step: Step
     routing: Routing | None = None
+    costs: tuple[NodeCosts, ...] | None = None  # None: as before
     published: Batch = NO_BATCH
 
 
@@ -310,6 +313,7 @@ class Heartbeat(NodeReport):
     replayed_rows: int = 0
     units: tuple[UnitStatistics, ...] = ()
     keys: KeyStatistics | None = None  # of the last complete interval; None before the first
+    costs: tuple[StageCosts, ...] = ()  # of the shuffled stages that are measured
     running: RunningStep | None = None
     standbys: tuple[UnitStatistics, ...] = ()
     followed_batch: Batch = NO_BATCH  # the newest batch that all standbys on the node have taken

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from elastic.core import commands
 from elastic.core.commands import Command, StartNode, StopNode
 from elastic.core.messages import Heartbeat, NodeCommand, NodeJoined, NodeReport
+from elastic.core.stage_costs import NodeCosts
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,11 @@ class Nodes:
             node = self._nodes[heartbeat.node]
             node.heartbeat, node.heartbeat_at = heartbeat, at
             self._views.pop(heartbeat.node, None)
+
+    def costs(self) -> tuple[NodeCosts, ...]:
+        """Return what nodes measured of shuffled stages; nothing of a node that has not measured any."""
+        beats = ((name, node.heartbeat) for name, node in self._nodes.items())
+        return tuple(NodeCosts(name, beat.costs) for name, beat in beats if beat is not None and beat.costs)
 
     def start_failed(self, name: str, reason: str) -> None:
         known = self._failed_starts.get(name)

@@ -21,6 +21,7 @@ def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: i
             runner.input_schema,
             runner.output_schema,
             stage.grouping,
+            stage.cost_key,
             stage.standbys,
         )
         for stage, runner in zip(stages, build_runners(stages, input_schema), strict=True)
@@ -31,7 +32,10 @@ def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: i
 
 def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
     """Return one runner for each stage, in order."""
-    stages = [Stage(stage.operator, stage.key, stage.name, grouping=stage.grouping) for stage in pipeline.stages]
+    stages = [
+        Stage(stage.operator, stage.key, stage.name, grouping=stage.grouping, cost_key=stage.cost_key)
+        for stage in pipeline.stages
+    ]
     return build_runners(stages, pipeline.stages[0].input_schema, on_error)  # type: ignore[arg-type]
 
 

@@ -8,6 +8,7 @@ from elastic.core.ids import Batch, Epoch, Task, UnitId
 from elastic.core.nodes import FailedStarts, NodeView
 from elastic.core.recoveries import Recovery
 from elastic.core.rekeying import RekeyingView
+from elastic.core.stage_costs import NodeCosts
 from elastic.core.steps import Position
 from elastic.routing import Routing
 from storage.state import BatchTime, Manifest, SourceBatch
@@ -38,6 +39,8 @@ class JobView:
     failed_starts: Mapping[str, FailedStarts] = field(default_factory=dict)
     deaths: Mapping[str, Mapping[Position, int]] = field(default_factory=dict)  # by node and step
     handled: int = 0
+    # When nodes will be done with what they have, by the driver's clock, if that is estimated.
+    work_ends: Mapping[str, float] = field(default_factory=dict)
     spares: int = 0  # processes that wait for the name of a node
 
     @property
@@ -82,6 +85,11 @@ class JobView:
     def tasks_on(self, node: str) -> tuple[Task, ...]:
         """Return the tasks that a node owns; while they move, they belong to the target once it has to install them."""
         return self.tasks.get(node, ())
+
+    def costs(self) -> tuple[NodeCosts, ...]:
+        """Return what the nodes measured of shuffled stages."""
+        beats = ((node.name, node.heartbeat) for node in self.nodes)
+        return tuple(NodeCosts(name, beat.costs) for name, beat in beats if beat is not None and beat.costs)
 
     def addresses(self) -> dict[str, str]:
         """Return the addresses of the nodes that have their units."""

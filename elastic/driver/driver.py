@@ -1,7 +1,7 @@
 """The driver of a job: its loop, its store and its nodes, and the waits on what they come to."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from elastic import threads
@@ -125,12 +125,14 @@ class Driver:
         time: BatchTime,
         source: SourceBatch | None,
         groupings_epoch: int,
+        seconds: Mapping[str, float],
         check: Callable[[], None] = lambda: None,
     ) -> bool:
         """Commit a logged batch and return when it is committed; a tick has no batch of the source.
 
-        False if its rows have to be sent again, because the groupings changed that they were sent by. `check` is called
-        while the caller waits, and ends the wait by what it raises.
+        `seconds` are those that its rows will take, by node, if that is estimated. False if its rows have to be sent
+        again, because the groupings changed that they were sent by. `check` is called while the caller waits, and ends
+        the wait by what it raises.
         """
 
         def is_decided(view: JobView) -> bool:
@@ -138,7 +140,7 @@ class Driver:
             is_refused = view.handled >= number and view.routing.groupings.epoch != groupings_epoch
             return view.newest >= Position(batch, 0) or is_refused
 
-        number = self._loop.post(events.BatchLogged(batch, logs, time, source, groupings_epoch))
+        number = self._loop.post(events.BatchLogged(batch, logs, time, source, groupings_epoch, seconds))
         return self.views.wait_for(is_decided).newest >= Position(batch, 0)
 
     def wait_until_published(self, batch: int, seconds: float | None = None) -> None:

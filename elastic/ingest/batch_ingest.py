@@ -1,13 +1,15 @@
 """The driver's side of a batch: numbers it, lets senders log it, and returns when it is committed."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from elastic import threads
 from elastic.core.ids import Batch
+from elastic.core.stage_costs import NodeCosts, forecast_stage
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
@@ -16,6 +18,8 @@ from elastic.ingest.batch_spec import BatchSpec
 from elastic.ingest.partition_sender import PartitionStatus
 from elastic.operators.combiner import Combiner
 from elastic.retry import retry_while_unavailable
+from elastic.routing import ShuffleGrouping
+from elastic.routing.shuffle import NO_FORECAST, Forecast
 from storage.state import BatchTime, SourceBatch
 
 _TEXT_LENGTH = 500
@@ -67,6 +71,9 @@ class BatchIngest:
         self._query: str | None = None  # Spark's id of the query, once the job is bound to it
         self._stopped = threads.Event()
         self._abandons_batches = False
+        self._senders = 1  # of the latest batch
+        self._costs: tuple[NodeCosts, ...] = ()
+        self._known = NO_FORECAST  # from these costs
 
     @property
     def next_source_batch(self) -> int:
@@ -99,7 +106,7 @@ class BatchIngest:
         try:
             number, watermark_ms = self._next_number(), self._watermark_ms()
             time = BatchTime(number, self._clock_ms(), watermark_ms, watermark_ms)
-            return self._commit(number, (), time, self._known_source(), self._driver.view.routing.groupings.epoch)
+            return self._commit(number, (), time, self._known_source(), self._driver.view.routing.groupings.epoch, {})
         finally:
             self._gate.release()
 
@@ -168,13 +175,23 @@ class BatchIngest:
         watermark_ms = self._watermark_ms()
         time = BatchTime(number, timestamp_ms, watermark_ms, self._watermark_after(statuses, watermark_ms))
         source = SourceBatch(batch, digest.result(_OFFSETS_SECONDS))
-        is_committed = self._commit(number, logs, time, source, spec.routing.groupings.epoch)
+        self._senders = max(1, len(statuses))
+        seconds = Counter[str]()
+        for status in statuses:
+            seconds.update(status.seconds)
+        is_committed = self._commit(number, logs, time, source, spec.routing.groupings.epoch, seconds)
         if is_committed:
             self.rows += sum(status.rows for status in statuses)
         return is_committed
 
     def _commit(
-        self, number: Batch, logs: Any, time: BatchTime, source: SourceBatch | None, groupings_epoch: int
+        self,
+        number: Batch,
+        logs: Any,
+        time: BatchTime,
+        source: SourceBatch | None,
+        groupings_epoch: int,
+        seconds: Mapping[str, float],
     ) -> bool:
         self._wait_for(lambda view: view.is_complete)
 
@@ -182,7 +199,7 @@ class BatchIngest:
             if self._abandons_batches:
                 raise JobStopped(self._context.name, f"batch {number} was not committed before")
 
-        return self._driver.commit_batch(number, logs, time, source, groupings_epoch, check)
+        return self._driver.commit_batch(number, logs, time, source, groupings_epoch, seconds, check)
 
     def _wait_for(self, condition: Any) -> None:
         """Wait as long as it takes, which throttles the source; ended by `stop`."""
@@ -249,4 +266,23 @@ class BatchIngest:
             plan.key,
             plan.event_time,
             plan.combine,
+            self._forecast(number),
+            self._senders,
         )
+
+    def _forecast(self, number: Batch) -> Forecast:
+        """Return what the nodes have measured and have left, for a first stage that is shuffled by costs."""
+        view = self._driver.view
+        grouping = view.route.groupings[0]
+        if not isinstance(grouping, ShuffleGrouping):
+            return NO_FORECAST
+        known = self._read_costs(view.costs()) if grouping.is_measured else NO_FORECAST
+        now = threads.monotonic()
+        backlogs = {node: max(0.0, end - now) for node, end in view.work_ends.items()}
+        return replace(known, batch=number, backlogs=backlogs)
+
+    def _read_costs(self, costs: tuple[NodeCosts, ...]) -> Forecast:
+        """Return what these costs tell of the first stage; they change with heartbeats, not with batches."""
+        if costs != self._costs:
+            self._costs, self._known = costs, forecast_stage(costs, 0)
+        return self._known

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from elastic.operators.combiner import Combiner
 from elastic.routing import Routing
+from elastic.routing.shuffle import NO_FORECAST, Forecast
 from elastic.settings import Settings
 from elastic.store_access import StoreAccess
 
@@ -21,6 +22,8 @@ class BatchSpec:
     token: str = field(repr=False)
     store: StoreAccess
     settings: Settings
-    key: tuple[str, ...]
+    key: tuple[str, ...]  # what rows are grouped by
     event_time: str | None
     combine: Combiner | None  # what the operator makes of rows before they travel
+    forecast: Forecast = NO_FORECAST  # of a batch whose rows are shuffled by what they cost
+    senders: int = 1  # as far as that is known before

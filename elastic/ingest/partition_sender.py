@@ -7,7 +7,7 @@ would repeat what cannot succeed.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -20,8 +20,9 @@ from elastic.errors import ElasticError
 from elastic.ingest.batch_spec import HASH, BatchSpec
 from elastic.ingest.row_checks import check_rows
 from elastic.operators.event_times import to_milliseconds
+from elastic.operators.measured import mark_group_rows
 from elastic.retry import retry_while_unavailable
-from elastic.routing import SplitRows, UnitChooser, hash_keys, split
+from elastic.routing import SplitRows, UnitChooser, hash_rows, split
 from elastic.routing.unit_numbers import to_ranges
 from elastic.wire import Network, Peer, PeerUnavailable, Refused
 from elastic.wire.failures import failure_from_json, failure_to_json
@@ -41,6 +42,7 @@ class PartitionStatus:
     rows: int = 0
     bytes: int = 0
     latest_ms: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)  # that the rows will take, by node, if that is estimated
     failure: dict[str, Any] | None = None
 
     def check(self) -> None:
@@ -108,6 +110,8 @@ class _PartitionSender:
         self._log = InputLog(
             connections.store(spec), spec.store.secret, spec.job, compression=spec.settings.compression
         )
+        forecast = spec.forecast.of_sender(partition, spec.senders)
+        self._placer = connections.chooser(spec).place(spec.routing, 0, forecast)
         self._refs: list[LogRef] = []
         self._rows = 0
         self._bytes = 0
@@ -124,7 +128,7 @@ class _PartitionSender:
                 waiting, size = [], 0
         if waiting:
             self._send(pa.Table.from_batches(waiting))
-        return PartitionStatus(tuple(self._refs), self._rows, self._bytes, self._latest_ms)
+        return PartitionStatus(tuple(self._refs), self._rows, self._bytes, self._latest_ms, dict(self._placer.seconds))
 
     def _send(self, rows: pa.Table) -> None:
         rows = check_rows(rows, self._spec)
@@ -151,8 +155,8 @@ class _PartitionSender:
             hashes = rows[HASH].to_numpy()
             rows = rows.drop_columns([HASH])
         else:
-            hashes = hash_keys([rows[name] for name in self._spec.key])
-        return rows, self._connections.chooser(self._spec).unit_numbers(hashes, self._spec.routing, 0)
+            hashes = hash_rows(rows, self._spec.key)
+        return mark_group_rows(rows, self._placer.group_rows), self._placer.unit_numbers(hashes)
 
     def _destinations(self, parts: SplitRows) -> dict[str, SplitRows]:
         """Return what each node gets; nodes without rows learn that too, or they would have to read the log."""

@@ -16,7 +16,9 @@ def check_rows(rows: pa.Table, spec: BatchSpec) -> pa.Table:
 def _check_keys(rows: pa.Table, spec: BatchSpec) -> pa.Table:
     """Apply the setting `null_keys`. A key of several columns is null where all of them are."""
     policy = spec.settings.null_keys
-    if policy == "keep" or not all(rows[name].null_count for name in spec.key):
+    if policy == "keep" or not spec.routing.groupings[0].needs_key:
+        return rows
+    if not all(rows[name].null_count for name in spec.key):
         return rows
     missing = pc.is_null(rows[spec.key[0]])
     for name in spec.key[1:]:

@@ -88,7 +88,7 @@ def assemble_job(
         on_published=(lambda: None) if sink_writer is None else sink_writer.notify,
         needed_from=(lambda: None) if sink_writer is None else lambda: sink_writer.next_batch,
     )
-    plan = IngestPlan(pipeline.stages[0].key, stages[0].combiner, event_time, watermark_delay_ms)
+    plan = IngestPlan(pipeline.stages[0].grouped_by, stages[0].combiner, event_time, watermark_delay_ms)
     ingest = BatchIngest(context, driver, surroundings.source, plan)
     return job_class(
         context,

@@ -9,11 +9,12 @@ from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
 from elastic.control.key_loads import StageKeyLoads, compute_key_loads
 from elastic.core import events
 from elastic.core.hand_over import MigrationView
+from elastic.core.pipeline import select_counted_stages
 from elastic.core.rekeying import RekeyingView
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
-from elastic.errors import InvalidRequest, KeysCannotBeSplit, KeysCannotMove
+from elastic.errors import InvalidRequest, KeysCannotBeSplit, KeysCannotMove, KeysNotCounted
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.status import StepStatus
 from elastic.job.stream import Stream
@@ -89,7 +90,10 @@ class JobCluster:
 
     def measure_keys(self, stage: str | None) -> StageKeyLoads:
         view = self._driver.view
-        return compute_key_loads(view.nodes, view.routing, self._find_table(stage, view.routing.groupings))
+        number = self._find_table(stage, view.routing.groupings)
+        if number not in select_counted_stages(self._pipeline, self._settings.key_statistics):
+            raise KeysNotCounted([self._pipeline.stages[number].name])
+        return compute_key_loads(view.nodes, view.routing, number)
 
     def find_unsplit(self) -> str | None:
         groupings = self._driver.view.routing.groupings
@@ -123,7 +127,7 @@ class JobCluster:
         self._driver.request(events.ResumeRequested(migration))
 
     def cancel(self, migration: str) -> None:
-        self._driver.post(events.CancelRequested(migration))
+        self._driver.request(events.CancelRequested(migration))
 
     def note(self, migration: str, line: str) -> None:
         self._driver.post(events.ChangeNoted(migration, line))

@@ -45,6 +45,7 @@ from elastic.job.shutdown import RunningParts, Shutdown, StopReport
 from elastic.job.status import JobStatus
 from elastic.job.stream import Stream
 from elastic.job.ticker import Ticker
+from elastic.numbers import as_int
 from elastic.results import Description, MemorySink, ResultLog, Sink, SinkWriter
 from elastic.routing import Routing
 from migration import Ownership, Plan, Workload
@@ -149,7 +150,9 @@ class Job:
         wanted = [number for number in stages if number in counted]
         if not wanted:
             raise KeysNotCounted(self.pipeline.stages[number].name for number in stages)
-        return list_keys(self._driver.view, self.pipeline, wanted, top)
+        if (count := as_int(top)) is None or count < 1:
+            raise InvalidRequest(f"top={top!r} is invalid. Give a whole number above zero.")
+        return list_keys(self._driver.view, self.pipeline, wanted, count)
 
     def key_tables(self) -> list[KeyTableStatus]:
         """Return the key table of every stage that is grouped by table, as committed last."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from elastic import threads
+from elastic.core.ids import Batch
 from elastic.core.unit_host import Answer
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
@@ -42,14 +43,17 @@ class StateQueries:
                 "for what the partial stage holds too."
             )
         columns, unit = self._locate(key, stage)
+        published = self._driver.view.published_batch
         try:
-            return self._ask(unit, columns, None).value
+            answer = self._ask(unit, columns, None)
+            self._check_age(answer, unit, published)
         except StateUnavailable:
             nodes = [node for node, units in self._driver.view.standbys.items() if stale and unit in units]
             for node in nodes:
                 with suppress(StateUnavailable):
                     return self._ask(unit, columns, None, standby=node).value
             raise
+        return answer.value
 
     def look_up_fresh(self, key: Any, stage: int) -> Any:
         """Return what the operator would answer after the partials that tasks of the stage before hold now.
@@ -63,6 +67,7 @@ class StateQueries:
         return self._retry(lambda: self._look_up_fresh(columns, unit))
 
     def _look_up_fresh(self, key: tuple[Any, ...], unit: UnitId) -> Any:
+        published = self._driver.view.published_batch
         held = self._find_partials(key, unit.stage - 1)
         tables = [answer.value.partials for answer in held if answer.value.partials.num_rows]
         found = self._ask(unit, key, pa.concat_tables(tables) if tables else None)
@@ -70,7 +75,13 @@ class StateQueries:
             # Partials that a task emitted later are missing in both, those that arrived since are in both.
             if not answer.value.flushed <= found.batch <= answer.batch:
                 raise StateUnavailable(unit.task, None)
+        self._check_age(found, unit, published)
         return found.value
+
+    def _check_age(self, answer: Answer, unit: UnitId, published: Batch) -> None:
+        """Raise `StateUnavailable` for a unit that is being restored and has not repeated what was published."""
+        if answer.batch < published:
+            raise StateUnavailable(unit.task, None)
 
     def _find_partials(self, key: tuple[Any, ...], stage: int) -> list[Answer]:
         """Return what every task of a partial stage holds of a key."""

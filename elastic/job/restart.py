@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from elastic.errors import IncompatibleRestart
 from elastic.results import Description, ResultLog
-from elastic.routing import HASH, Grouping, Groupings, PartialGrouping, Routing, parse_grouping
+from elastic.routing import HASH, Grouping, Groupings, PartialGrouping, Routing, ShuffleGrouping, parse_grouping
 from migration import Assignment
 from storage.state import Manifest, Manifests, UnitId
 
@@ -40,12 +40,14 @@ def recover_manifest(
 def check_groupings(name: str, manifest: Manifest, pipeline: Description) -> None:
     """Raise `IncompatibleRestart` if a stage was grouped by a table and is not any more: keys live where it says.
 
-    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all lives of a job.
+    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all lives of a job. A
+    shuffled stage has no state, and may be grouped in another way.
     """
     stored = Routing.from_json(manifest.assignment).groupings
     for number, stage in enumerate(pipeline.stages):
         before, now = stored[number].kind, parse_grouping(stage.grouping).kind
-        if before != now and (before != HASH.kind or now == PartialGrouping.kind):
+        is_free = before in (HASH.kind, ShuffleGrouping.kind)
+        if before != now and (not is_free or now == PartialGrouping.kind):
             raise IncompatibleRestart(name, f"grouping of stage {stage.name!r}", before, now)
 
 
@@ -55,14 +57,15 @@ def regroup(stored: Groupings, declared: Groupings) -> tuple[Grouping, ...] | No
     What changed while the job ran outlives a restart: the entries of tables, and which keys a partial stage splits, if
     that is declared as it was.
     """
-    by_stage = tuple(_continue_with(stored[stage], new) for stage, new in enumerate(declared.by_stage))
+    stages = range(max(len(stored.by_stage), len(declared.by_stage)))
+    by_stage = tuple(_continue_with(stored[stage], declared[stage]) for stage in stages)
     return by_stage if any(stored[stage] != one for stage, one in enumerate(by_stage)) else None
 
 
 def _continue_with(stored: Grouping, declared: Grouping) -> Grouping:
     if isinstance(stored, PartialGrouping) and isinstance(declared, PartialGrouping):
         return stored if stored.declared == declared.declared else declared
-    return declared if stored == HASH else stored
+    return declared if stored == HASH or isinstance(stored, ShuffleGrouping) else stored
 
 
 def commit_groupings(manifest: Manifest, declared: Groupings, units: Iterable[UnitId]) -> Manifest:

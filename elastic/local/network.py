@@ -63,7 +63,7 @@ class LocalEndpoint:
         self.upload = upload
         self.download = download
         self.hold = hold
-        self.holdings: set[LocalHolding] = set()
+        self.holdings: dict[LocalHolding, None] = {}  # in order, so that a simulation repeats
         self._token = token
         self._actions = actions
         self._on_close = on_close
@@ -122,7 +122,7 @@ class LocalPeer:
             raise Refused("no calls are held open here")
         sent = json.loads(json.dumps(document))
         holding = LocalHolding(self.address, _run("hold", lambda: handler(sent)))
-        endpoint.holdings.add(holding)
+        endpoint.holdings[holding] = None
         if self.is_gone():
             holding.close()
         return holding

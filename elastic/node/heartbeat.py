@@ -4,14 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pyarrow as pa
+
 from elastic import threads
+from elastic.core.ids import UnitId
 from elastic.core.messages import Heartbeat
 from elastic.core.unit_host import UnitHost
+from elastic.node.cost_sketches import CostSketches
 from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.rows import StagedRows
 from elastic.node.running_step import StepMonitor
 from elastic.node.spec import NodeSpec
-from elastic.operators.stage_runner import StageRunner
+from elastic.operators.stage_runner import StageRunner, StepOutput
 
 
 class BusyClock:
@@ -53,7 +57,8 @@ class NodeStatistics:
     ) -> None:
         self.busy = BusyClock()
         self._keys = NodeKeyStatistics(spec.settings, spec.pipeline, runners)
-        host.observe_step = self._keys.observe_step
+        self._costs = CostSketches(runners, spec.settings.key_interval_seconds)
+        host.observe_step = self._observe_step
         self._host = host
         self._staged = staged
         self._monitor = monitor
@@ -63,6 +68,7 @@ class NodeStatistics:
         """Bring everything up to date that only the working thread may read."""
         self._host.measure_states()
         self._keys.measure(self._host)
+        self._costs.measure()
         self._measured = replace(
             self._measured,
             epoch=self._host.epoch,
@@ -73,6 +79,7 @@ class NodeStatistics:
             replayed_rows=self._host.replayed_rows,
             units=self._host.statistics(),
             keys=self._keys.report,
+            costs=self._costs.report,
             standbys=self._host.statistics(standby=True),
             followed_batch=self._host.followed_batch(),
         )
@@ -85,3 +92,8 @@ class NodeStatistics:
             pending_steps=self._host.pending_steps + waiting_steps,
             running=self._monitor.running(),
         )
+
+    def _observe_step(self, unit: UnitId, slices: Sequence[pa.Table], output: StepOutput, seconds: float) -> None:
+        self._keys.observe_step(unit, slices, output, seconds)
+        if output.cost_times is not None:
+            self._costs.add(unit.stage, output.cost_times)

@@ -9,12 +9,14 @@ from elastic import threads
 from elastic.core.messages import StepApplied
 from elastic.core.unit_host import StepResult
 from elastic.node.context import NodeContext
+from elastic.node.known_costs import KnownCosts
 from elastic.operators.key_records import log_parts, without_kind
+from elastic.operators.measured import mark_group_rows
 from elastic.operators.stage_runner import StageRunner
 from elastic.results import ResultLog
 from elastic.retry import retry_while_unavailable
 from elastic.routing import Routing, UnitChooser, split
-from elastic.routing.hashing import hash_keys
+from elastic.routing.shuffle import Forecast
 from storage.state import InputLog, LogRef
 
 _CLOSE_SECONDS = 5.0  # for a store that does not answer: less than the driver waits before it cancels the node
@@ -34,16 +36,18 @@ class OutputStore:
         results: ResultLog,
         keeps_results: bool,
         chooser: UnitChooser,
+        costs: KnownCosts,
     ) -> None:
         self._runners = runners
         self._log = log
         self._results = results
         self._keeps_results = keeps_results
         self._chooser = chooser
+        self._costs = costs
 
     def store(self, result: StepResult, node: str, incarnation: str) -> StepApplied:
         """Write the output of a step and return the report to send; safe to repeat."""
-        emitted = self._store_emitted(result) if result.emitted or result.parts else None
+        emitted = self._store_emitted(result, node) if result.emitted or result.parts else None
         results = None
         if self._keeps_results and (result.results or result.quarantined):
             tables = {self._runners[stage].name: pa.concat_tables(rows) for stage, rows in result.results.items()}
@@ -62,20 +66,24 @@ class OutputStore:
             cause=result.cause,
         )
 
-    def _store_emitted(self, result: StepResult) -> LogRef:
+    def _store_emitted(self, result: StepResult, node: str) -> LogRef:
         slices: dict[int, pa.Table] = dict(log_parts(result.parts)) if result.parts else {}
         assert result.routing is not None  # noqa: S101 - for the type checker; every step comes with one
         for stage, tables in result.emitted.items():
-            slices.update(self._group(stage, tables, result.routing))
+            forecast = self._costs.forecast(stage, result.position, result.routing, node)
+            slices.update(self._group(stage, tables, result.routing, forecast))
         batch, round_ = result.position
         return self._log.append(batch, min(result.units).number, slices, round=round_ + 1)
 
-    def _group(self, stage: int, tables: Sequence[pa.Table], routing: Routing) -> Mapping[int, pa.Table]:
+    def _group(
+        self, stage: int, tables: Sequence[pa.Table], routing: Routing, forecast: Forecast
+    ) -> Mapping[int, pa.Table]:
         """Return the records by the number of the unit of that stage that they are for."""
         runner = self._runners[stage]
         rows = without_kind(runner.combine(pa.concat_tables(tables)))
-        hashes = hash_keys([rows[name] for name in runner.key])
-        return split(rows, self._chooser.unit_numbers(hashes, routing, stage)).slices()
+        placer = self._chooser.place(routing, stage, forecast)
+        numbers = placer.unit_numbers(runner.hash_rows(rows))
+        return split(mark_group_rows(rows, placer.group_rows), numbers).slices()
 
 
 class OutputWriter:

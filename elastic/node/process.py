@@ -35,6 +35,7 @@ from elastic.node.context import NodeContext
 from elastic.node.heartbeat import NodeStatistics
 from elastic.node.installations import Installations
 from elastic.node.isolation import Isolation
+from elastic.node.known_costs import KnownCosts
 from elastic.node.link import DriverLink
 from elastic.node.offers import Offers
 from elastic.node.output import OutputStore, OutputWriter
@@ -125,12 +126,12 @@ class NodeProcess:
         offers = Offers()
         self._releases = Releases(context, self._host, manager, offers)
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
-        chooser = UnitChooser(settings.key_interval_seconds)
-        outputs = OutputStore(self._runners, log, results, spec.keeps_results, chooser)
+        chooser, self._known_costs = UnitChooser(settings.key_interval_seconds), KnownCosts()
+        outputs = OutputStore(self._runners, log, results, spec.keeps_results, chooser, self._known_costs)
         self._writer = OutputWriter(context, outputs)
         self._handlers: dict[type[Message], Callable[[Any], object]] = {
             InstallUnits: self._installations.begin,
-            ApplyStep: self._host.add_step,
+            ApplyStep: self._add_step,
             FollowBatches: self._host.follow,
             TakeSnapshot: self._snapshots.begin,
             ReleaseUnits: self._releases.begin,
@@ -255,6 +256,10 @@ class NodeProcess:
             _log.debug("%s handles %s [%s]", self._context.node, type(ready).__name__, ready.cause)
             self._cause = ready.cause
             self._handlers[type(ready)](ready)
+
+    def _add_step(self, message: ApplyStep) -> None:
+        self._known_costs.learn(message.costs)
+        self._host.add_step(message)
 
     def _hold(self, document: dict[str, Any]) -> "Event":
         """Let the driver hold a call open for as long as this incarnation lives; see `elastic.driver.liveness`."""

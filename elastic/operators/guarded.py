@@ -94,7 +94,7 @@ class GuardedCaller:
 
     def _attempt(self, step: UnitStep, call: Callable[[UnitStep], None]) -> tuple[Any, OutputBuffer, Quarantine]:
         """Run the call, in the other process; return its effects."""
-        tried = UnitStep(step.state, step.moment, step.outputs.new_empty())
+        tried = UnitStep(step.state, step.moment, step.outputs.new_empty(), call=step.call)
         call(tried)
         tried.outputs.settle()
         return self._capture(tried.state), tried.outputs, tried.quarantine

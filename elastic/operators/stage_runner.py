@@ -9,19 +9,29 @@ import pyarrow as pa
 
 from elastic.errors import InvalidJob
 from elastic.operators import divide, key_records
-from elastic.operators.calls import BatchCaller, KeyedCaller, KeyTimes, OperatorCaller, UnitState, UnitStep
+from elastic.operators.calls import (
+    BatchCaller,
+    CostTimes,
+    KeyedCaller,
+    KeyTimes,
+    OperatorCaller,
+    UnitState,
+    UnitStep,
+)
 from elastic.operators.columns import KeyedColumns
 from elastic.operators.combiner import Combiner
 from elastic.operators.context import Moment
 from elastic.operators.guarded import GuardedCaller, Trial
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.keys import needs_canonical, to_canonical, to_key
+from elastic.operators.measured import MeasuredCaller
 from elastic.operators.operator import Hashes, Operator
 from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer
 from elastic.operators.rows import check_input_format
 from elastic.operators.schemas import to_schema
 from elastic.operators.state_codec import copy_value, decode, encode
-from elastic.routing.hashing import check_key
+from elastic.routing.groupings import ShuffleGrouping, parse_grouping
+from elastic.routing.hashing import check_key, hash_rows
 from storage.state import UnitId
 
 _TIMER_BYTES = 32
@@ -33,7 +43,8 @@ class StepOutput:
     """The rows that a step emitted, None for a destination without rows. `rows` is the number of input rows.
 
     `quarantined` has the columns row (JSON) and error (a traceback). `key_times` is there if the operator was
-    called key by key. `parts` has the states of keys that leave the unit (see `key_records`).
+    called key by key. `parts` has the states of keys that leave the unit (see `key_records`). `cost_times` says how
+    long rows of some cost keys took, in a stage that is measured.
     """
 
     sink: pa.Table | None
@@ -43,6 +54,7 @@ class StepOutput:
     rows: int
     parts: pa.Table | None = None
     key_times: KeyTimes | None = None
+    cost_times: CostTimes | None = None
 
 
 class StageRunner:
@@ -63,10 +75,18 @@ class StageRunner:
         stage: int = 0,
         name: str,
         rows_schema: pa.Schema | None = None,  # if the rows are partials: of the rows that they stand for
+        grouping: str = "hash",
+        cost_key: Sequence[str] = (),
     ) -> None:
         if on_error not in ("fail", "skip"):
             raise InvalidJob(f'unknown on_error {on_error!r}. Use "fail" or "skip".')
-        check_key(input_schema, key)
+        declared = parse_grouping(grouping)
+        if key or declared.needs_key:
+            check_key(input_schema, key)
+        # What the unit of a row depends on, or in a shuffled stage what its cost depends on; there perhaps nothing.
+        self.grouped_by = tuple(cost_key or key)
+        if self.grouped_by:
+            check_key(input_schema, self.grouped_by)
         check_input_format(operator.input_format)
         self.operator = operator.bind(tuple(key), input_schema if rows_schema is None else rows_schema)
         self.key = tuple(key)
@@ -77,6 +97,9 @@ class StageRunner:
         self.combiner = Combiner.of(self.operator, name, "combine" if rows_schema is None else "merge")
         self._schemas = _schemas(self.operator, input_schema, next_schema)
         self._caller: OperatorCaller = self._create_caller(self.operator, skip=on_error == "skip")
+        self.is_measured = isinstance(declared, ShuffleGrouping) and declared.is_measured
+        if self.is_measured:
+            self._caller = MeasuredCaller(self._caller, self.grouped_by)
 
     @property
     def output_schema(self) -> pa.Schema | None:
@@ -87,6 +110,10 @@ class StageRunner:
     def emits_rows_to_stages(self) -> bool:
         """Whether a step may require another round."""
         return NEXT in self._schemas or SELF in self._schemas
+
+    def hash_rows(self, rows: pa.Table) -> Hashes:
+        """Return for each row the hash that its unit, or its cost, depends on."""
+        return hash_rows(rows, self.grouped_by)
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Combine rows for this stage, if its operator can."""
@@ -121,7 +148,7 @@ class StageRunner:
             self._caller.timers(step, state.timers.take_due(moment.clocks))
         tables = {to: step.outputs.table(to) for to in (SINK, NEXT, SELF)}
         emitted = tables[SINK], tables[NEXT], tables[SELF]
-        return StepOutput(*emitted, step.quarantine.table(), rows, key_times=step.key_times)
+        return StepOutput(*emitted, step.quarantine.table(), rows, key_times=step.key_times, cost_times=step.cost_times)
 
     def is_due(self, state: UnitState, moment: Moment) -> bool:
         """Return whether a timer is due, so that a step is needed even without rows."""

@@ -7,9 +7,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from elastic.errors import InvalidJob, NotAnOperator
+from elastic.errors import InvalidJob, NotAnOperator, StatefulShuffle
 from elastic.numbers import as_int
 from elastic.operators.divide import check_divisible
+from elastic.operators.keyed import KeyedOperator
 from elastic.operators.operator import Operator
 from elastic.operators.partial import (
     EVERY_BATCH,
@@ -20,7 +21,14 @@ from elastic.operators.partial import (
 )
 from elastic.operators.schemas import to_schema
 from elastic.operators.stage_runner import StageRunner
-from elastic.routing.groupings import PartialGrouping, TableGrouping, check_splits, parse_grouping
+from elastic.routing.groupings import (
+    PartialGrouping,
+    ShuffleGrouping,
+    TableGrouping,
+    check_splits,
+    parse_grouping,
+    with_scheduler,
+)
 
 
 @dataclass(frozen=True)
@@ -29,14 +37,21 @@ class Stage:
 
     Without a key of its own it has the job's key; without a name, the operator's `name` or class names it. The grouping
     says how rows find their unit of state: by "hash", or by hash and a "table" of single keys (see `elastic.routing`).
-    `partial` makes stages whose keys are split. `standbys` is the number of nodes that follow each unit, to take over
-    when its node is lost; None is the setting of that name.
+    `partial` makes stages whose keys are split.
+
+    Any task of a stage with the grouping "shuffle" may take any row; it has no state and needs no key. The `scheduler`
+    chooses: "posg" (the default) and "posg-batch" the node that will be done with the row first, by what rows with the
+    same columns `cost_key` took so far (by default the key), "round-robin" each node in turn.
+
+    `standbys` is the number of nodes that follow each unit, to take over when its node is lost; None is the setting of
+    that name.
     """
 
     operator: Operator
     key: tuple[str, ...]
     name: str
     grouping: str
+    cost_key: tuple[str, ...]
     standbys: int | None
 
     def __init__(
@@ -46,15 +61,20 @@ class Stage:
         name: str = "",
         *,
         grouping: str = "hash",
+        scheduler: str | None = None,
+        cost_key: str | Sequence[str] = (),
         standbys: int | None = None,
     ) -> None:
         if standbys is not None and (as_int(standbys) is None or standbys < 0):
             raise InvalidJob(f"standbys={standbys!r} is invalid. Give the number of copies of each unit: 0, 1 or 2.")
-        check_partial_stage(operator, parse_grouping(grouping), name or _name(operator))
+        declared = parse_grouping(with_scheduler(grouping, scheduler))
+        check_partial_stage(operator, declared, name or _name(operator))
+        check_shuffled_stage(operator, declared, name or _name(operator), to_key_columns(cost_key))
         object.__setattr__(self, "operator", operator)
         object.__setattr__(self, "key", to_key_columns(key))
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "grouping", grouping)
+        object.__setattr__(self, "grouping", with_scheduler(grouping, scheduler))
+        object.__setattr__(self, "cost_key", to_key_columns(cost_key))
         object.__setattr__(self, "standbys", standbys)
 
 
@@ -100,11 +120,31 @@ def build_stages(
         name = stage.name or _unused(_name(stage.operator), {other.name for other in stages})
         if name in {other.name for other in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
+        key_columns = stage.key or default_key
         stages.append(
-            Stage(stage.operator, stage.key or default_key, name, grouping=stage.grouping, standbys=stage.standbys)
+            Stage(
+                stage.operator,
+                key_columns,
+                name,
+                grouping=stage.grouping,
+                cost_key=stage.cost_key,
+                standbys=stage.standbys,
+            )
         )
     _check_pairs(stages)
     return tuple(stages)
+
+
+def check_shuffled_stage(operator: Operator, grouping: object, name: str, cost_key: tuple[str, ...]) -> None:
+    """Raise `StatefulShuffle` or `InvalidJob` if any task cannot take any row of a stage that says so."""
+    is_shuffled = isinstance(grouping, ShuffleGrouping)
+    if is_shuffled and (not getattr(operator, "stateless", False) or isinstance(operator, KeyedOperator)):
+        raise StatefulShuffle(name, type(operator).__name__)
+    if cost_key and not is_shuffled:
+        raise InvalidJob(
+            f"stage {name!r} has a cost key, but is grouped by {getattr(grouping, 'kind', grouping)!r}. "
+            'Use grouping="shuffle", or leave the cost key out.'
+        )
 
 
 def _check_pairs(stages: Sequence[Stage]) -> None:
@@ -136,6 +176,8 @@ def build_runners(
         runner = StageRunner(
             stage.operator,
             key=stage.key,
+            grouping=stage.grouping,
+            cost_key=stage.cost_key,
             input_schema=input_schema,
             next_schema=next_schema,
             on_error=on_error,

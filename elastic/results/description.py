@@ -28,7 +28,13 @@ class StageDescription:
     input_schema: pa.Schema
     output_schema: pa.Schema | None = None
     grouping: str = "hash"
+    cost_key: tuple[str, ...] = ()
     standbys: int | None = None  # None: as many as the setting says
+
+    @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """What the unit of a row depends on, or in a shuffled stage what its cost depends on; there perhaps nothing."""
+        return self.cost_key or self.key
 
     @property
     def is_partial(self) -> bool:
@@ -95,6 +101,7 @@ class Description:
                 _schema(found.parts, f"input-{number}"),
                 _schema(found.parts, f"output-{number}") if f"output-{number}" in found.parts else None,
                 stage.get("grouping", "hash"),
+                tuple(stage.get("cost_key", ())),
                 stage.get("standbys"),
             )
             for number, stage in enumerate(document["stages"])
@@ -135,6 +142,8 @@ def _to_json(stage: StageDescription) -> dict[str, Any]:
     document: dict[str, Any] = {"name": stage.name, "key": list(stage.key)}
     if stage.grouping != "hash":
         document["grouping"] = stage.grouping
+    if stage.cost_key:
+        document["cost_key"] = list(stage.cost_key)
     if stage.standbys is not None:
         document["standbys"] = stage.standbys
     return document

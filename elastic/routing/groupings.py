@@ -5,6 +5,7 @@
   task that its entry names: a second unit of that task, which goes wherever the task goes. So the units of a job do not
   change when the table does, and entries stay valid when tasks move.
 - `partial` (paper 001): rows of a key may go to several tasks; see `elastic.routing.partial`, which chooses.
+- `shuffle` (paper 004): a row may go to any task; see `elastic.routing.shuffle.placer`, which chooses.
 
 The sender asks once per row and logs the answer, so a replay never asks again.
 """
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from elastic.errors import InvalidJob
 from elastic.routing.hashing import to_tasks
 from elastic.routing.key_table import EMPTY_TABLE, KeyTable
+from elastic.routing.shuffle.schedulers import DEFAULT_SCHEDULER, ROUND_ROBIN, SCHEDULERS
 from elastic.routing.unit_numbers import UnitNumbers
 from storage.state import UnitId
 
@@ -32,6 +34,8 @@ class Grouping(Protocol):
     """
 
     kind: ClassVar[str]  # its name in GROUPINGS
+    is_by_key: ClassVar[bool]  # whether the hash decides on the unit; else a `UnitChooser` does, by load
+    needs_key: ClassVar[bool]  # whether a row without a key has no unit
 
     def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
         """Return the unit number of each row, from the hash of its key; vectorised, since it sees every row."""
@@ -53,6 +57,8 @@ class HashGrouping:
     """Every key is in the task of its hash."""
 
     kind: ClassVar[str] = "hash"
+    is_by_key: ClassVar[bool] = True
+    needs_key: ClassVar[bool] = True
 
     def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
         numbers = to_tasks(hashes, tasks)
@@ -78,6 +84,8 @@ class TableGrouping:
     """Keys in the table are guests of the task that the table names; all others are in the task of their hash."""
 
     kind: ClassVar[str] = "table"
+    is_by_key: ClassVar[bool] = True
+    needs_key: ClassVar[bool] = True
     table: KeyTable = EMPTY_TABLE
 
     def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
@@ -112,6 +120,8 @@ class PartialGrouping:
     """
 
     kind: ClassVar[str] = "partial"
+    is_by_key: ClassVar[bool] = False
+    needs_key: ClassVar[bool] = True
     splits: str = "all"  # which keys, one of SPLITS
     declared: str = "all"  # what the job was started with: a change of that replaces what was switched meanwhile
 
@@ -140,11 +150,55 @@ class PartialGrouping:
         return cls(*document)
 
 
+@dataclass(frozen=True)
+class ShuffleGrouping:
+    """Any task may take any row: the stage has no state. A `UnitChooser` chooses, by the scheduler of that name."""
+
+    kind: ClassVar[str] = "shuffle"
+    is_by_key: ClassVar[bool] = False
+    needs_key: ClassVar[bool] = False
+    scheduler: str = DEFAULT_SCHEDULER
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether nodes measure how long rows take."""
+        return self.scheduler != ROUND_ROBIN
+
+    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
+        return HASH.unit_numbers(hashes, stage, tasks)
+
+    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
+        return HASH.units(stage, tasks)
+
+    def check(self, tasks: int) -> None: ...
+
+    def to_json(self) -> Any:
+        return self.scheduler
+
+    @classmethod
+    def from_json(cls, document: Any) -> "ShuffleGrouping":
+        return cls(document)
+
+
 SPLITS: Mapping[str, str] = {
     "all": "every key has two choices, and a head key all nodes",
     "head": "a head key has all nodes, every other key the task of its hash",
     "none": "no key is split",
 }
+
+
+def with_scheduler(grouping: str, scheduler: str | None) -> str:
+    """Return a declared grouping with the scheduler of a shuffle; raises `InvalidJob` if that does not fit."""
+    if scheduler is None:
+        return grouping
+    if grouping != ShuffleGrouping.kind:
+        raise InvalidJob(
+            f"a stage that is grouped by {grouping!r} has no scheduler, but {scheduler!r} was given. "
+            'Use grouping="shuffle", or leave the scheduler out.'
+        )
+    if scheduler not in SCHEDULERS:
+        raise InvalidJob(f"unknown scheduler {scheduler!r}. Use one of {', '.join(map(repr, SCHEDULERS))}.")
+    return f"{grouping}:{scheduler}"
 
 
 def check_splits(splits: object) -> None:
@@ -153,21 +207,26 @@ def check_splits(splits: object) -> None:
 
 
 HASH = HashGrouping()
-GROUPINGS: Mapping[str, type[HashGrouping] | type[TableGrouping] | type[PartialGrouping]] = {
+GROUPINGS: Mapping[str, type[HashGrouping] | type[TableGrouping] | type[PartialGrouping] | type[ShuffleGrouping]] = {
     HashGrouping.kind: HashGrouping,
     TableGrouping.kind: TableGrouping,
     PartialGrouping.kind: PartialGrouping,
+    ShuffleGrouping.kind: ShuffleGrouping,
 }
 _DECLARED: Mapping[str, Grouping] = {
     HashGrouping.kind: HASH,
     TableGrouping.kind: TableGrouping(),
     PartialGrouping.kind: PartialGrouping(),
     **{f"{PartialGrouping.kind}:{splits}": PartialGrouping.declare(splits) for splits in SPLITS},
+    ShuffleGrouping.kind: ShuffleGrouping(),
+    **{f"{ShuffleGrouping.kind}:{scheduler}": ShuffleGrouping(scheduler) for scheduler in SCHEDULERS},
 }
 
 
 def parse_grouping(text: str) -> Grouping:
-    """Return the grouping that a stage is declared with: a kind, or `partial:` and one of `SPLITS`."""
+    """Return the grouping that a stage is declared with: a kind, `partial:` and one of `SPLITS`, or `shuffle:` and one
+    of `SCHEDULERS`.
+    """
     if text not in _DECLARED:
         raise InvalidJob(f"unknown grouping {text!r}. Use one of {', '.join(map(repr, _DECLARED))}.")
     return _DECLARED[text]
@@ -204,8 +263,13 @@ class Groupings:
 
     @property
     def nodes_choose(self) -> bool:
-        """Whether nodes choose units by load: a stage behind the first is grouped partially."""
-        return any(isinstance(grouping, PartialGrouping) for grouping in self.by_stage[1:])
+        """Whether nodes choose units by load: the key does not decide on the unit in a stage behind the first."""
+        return not all(grouping.is_by_key for grouping in self.by_stage[1:])
+
+    @property
+    def nodes_shuffle(self) -> bool:
+        """Whether nodes choose units by what rows cost: a stage behind the first is shuffled and measured."""
+        return any(isinstance(one, ShuffleGrouping) and one.is_measured for one in self.by_stage[1:])
 
     def unit_numbers(self, hashes: Hashes, stage: int) -> UnitNumbers:
         return self[stage].unit_numbers(hashes, stage, self.tasks)

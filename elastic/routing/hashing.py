@@ -39,6 +39,11 @@ def hash_keys(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str
     return running.view(np.int64)
 
 
+def hash_rows(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the hash of each row by its key columns; without any, the hashes of all rows are equal."""
+    return hash_keys([rows[name] for name in key], key) if key else np.zeros(rows.num_rows, np.int64)
+
+
 def hash_key(*values: Any, types: Sequence[pa.DataType] | None = None) -> int:
     """Return the hash of one key, given as Python values.
 

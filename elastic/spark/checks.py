@@ -102,7 +102,7 @@ def is_local(master: str) -> bool:
 
 def describe_job(frame: DataFrame, stages: Sequence[Stage], tasks: int) -> Description:
     """Return the description that nodes get; refuse keys that have no hash and operators that cannot be sent."""
-    _refuse_collations(frame, stages[0].key)
+    _refuse_collations(frame, stages[0].cost_key or stages[0].key)
     for stage in stages:
         check_operator(stage)
     return describe_pipeline(stages, _to_arrow_schema(frame), tasks)

@@ -91,10 +91,10 @@ class KeyPlan:
     """The whole decision; the command line, the log, the page and the tests read the same object.
 
     `entries` is the whole routing table after the plan. `cost` is the state that moves and `lower_bound` what every
-    plan under this cap has to move. `theta` is what the caller asked for, `cap` the most work a node may carry
-    (above what theta allows if `relaxed`, with the `reason`), and `loads_before` and `loads_after` the work of `nodes`
-    in their order. `pinned` is the part of these loads that no plan moves, empty if there is none. `note` is for the
-    caller.
+    plan under this cap has to move. `theta` is what the caller asked for, `cap` the most work a node may carry (above
+    what theta allows if `relaxed`, below it with a margin; the `reason` says so), and `loads_before` and `loads_after`
+    the work of `nodes` in their order. `pinned` is the part of these loads that no plan moves, empty if there is none.
+    `note` is for the caller.
     """
 
     strategy: str

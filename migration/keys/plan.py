@@ -9,7 +9,14 @@ from migration.errors import KeysInfeasible, TooManyEntries
 from migration.keys.bound import quick_bound
 from migration.keys.key_plan import KeyPlan
 from migration.keys.loads import Floats, KeyLoads
-from migration.keys.problem import DEFAULT_MOST_ENTRIES, DEFAULT_THETA, KeyProblem, KeyProposal, NotPlaced
+from migration.keys.problem import (
+    DEFAULT_MOST_ENTRIES,
+    DEFAULT_THETA,
+    KeyProblem,
+    KeyProposal,
+    NotPlaced,
+    check_margin,
+)
 from migration.keys.strategies import KEY_STRATEGIES
 from migration.registry import find_variant
 
@@ -27,6 +34,7 @@ def plan_keys(
     most_entries: int = DEFAULT_MOST_ENTRIES,
     relax: bool = False,
     pinned: Sequence[float] | Floats | None = None,
+    margin: float = 0.0,
     **options: Any,
 ) -> KeyPlan:
     """Find a node for every key such that no node carries more than `(1 + theta) * W / N`.
@@ -35,8 +43,9 @@ def plan_keys(
     routing table that results has at most `most_entries` entries. If the strategy cannot satisfy theta or
     `most_entries`, the call raises `KeysInfeasible` or `TooManyEntries` with the number that works; with `relax` it
     uses that number and states it in the plan. `pinned` is work that stays on each node whatever the plan, for example
-    of keys that are not measured one by one; it counts in W and in the load of its node. `options` go to the strategy:
-    `beta` for "min-mig", "mixed" and "mixed-bf".
+    of keys that are not measured one by one; it counts in W and in the load of its node. With a `margin` the plan aims
+    at `theta - margin`, for loads that are estimates; where that cannot be reached, it comes as close as it can, up to
+    theta. `options` go to the strategy: `beta` for "min-mig", "mixed" and "mixed-bf".
     """
     chosen = find_variant("key strategy", KEY_STRATEGIES, strategy, options)
     problem = KeyProblem.of(loads, nodes, theta, most_entries, pinned)
@@ -45,7 +54,13 @@ def plan_keys(
         return chosen(problem, **options)
 
     reasons = []
-    proposal = _attempt(propose, problem)
+    aimed = _attempt_below(propose, problem, check_margin(margin))
+    if aimed is None:
+        proposal = _attempt(propose, problem)
+    else:
+        problem, proposal = aimed
+        reasons.append(f"aims at theta {problem.theta:.4g}, since loads are estimates")
+    is_relaxed = proposal is None
     if proposal is None:
         smallest, proposal = _smallest_theta(propose, problem)
         if not relax:
@@ -55,6 +70,7 @@ def plan_keys(
     bound = proposal.bound or quick_bound(problem)
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
+        is_relaxed = True
         if not relax:
             raise TooManyEntries(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
@@ -68,7 +84,7 @@ def plan_keys(
         lower_bound=bound,
         theta=float(theta),
         most_entries=problem.most_entries,
-        relaxed=bool(reasons),
+        relaxed=is_relaxed,
         reason="; ".join([proposal.reason, *reasons]),
     )
 
@@ -79,6 +95,22 @@ def _attempt(propose: Propose, problem: KeyProblem) -> KeyProposal | None:
         return propose(problem)
     except NotPlaced:
         return None
+
+
+def _attempt_below(propose: Propose, problem: KeyProblem, margin: float) -> tuple[KeyProblem, KeyProposal] | None:
+    """The problem with the least theta from `theta - margin` on that the strategy can solve, and its proposal.
+
+    None if that theta is not below the one of the problem, or takes a larger table.
+    """
+    tighter = problem.with_theta(max(0.0, problem.theta - margin))
+    if tighter.theta == problem.theta:
+        return None
+    proposal = _attempt(propose, tighter)
+    if proposal is None:
+        smallest, proposal = _smallest_theta(propose, tighter)
+        tighter = tighter.with_theta(smallest)
+    fits = tighter.theta < problem.theta and _count_entries(tighter, proposal) <= problem.most_entries
+    return (tighter, proposal) if fits else None
 
 
 def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyProposal]:

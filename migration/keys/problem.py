@@ -171,6 +171,13 @@ def check_theta(theta: float) -> float:
     return float(theta)
 
 
+def check_margin(margin: float) -> float:
+    """Return the margin as a float; raise for NaN, infinity and negative values."""
+    if not is_amount(margin):
+        raise InvalidInput(f"margin is {margin!r}. Give what a plan stays below theta as a number >= 0; 0 is none.")
+    return float(margin)
+
+
 def check_count(value: object, what: str) -> int:
     """Return a whole number of at least one; raise for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

@@ -176,3 +176,11 @@ def _use_log_axes(axes: Any, ticks: list[int]) -> None:
     axes.set(xscale="log", yscale="log")
     axes.set_xticks(ticks, map(str, ticks))
     axes.minorticks_off()
+
+
+def draw_engine(rows: Rows) -> "Figure":
+    figure, ((axes,),) = make_panels(1, 8, 3.5)
+    axes.barh([row.technique for row in rows], [row.rows_per_second for row in rows], 0.6, color="#2f74b5")
+    axes.invert_yaxis()
+    label_axes(axes, "throughput of the job", "rows per second")
+    return add_title(figure, "Splitting a hot key", "One key has 30 % of all rows; medians over runs.")

@@ -18,9 +18,9 @@ from elastic.operators.stages import Stage, build_runners, build_stages
 from elastic.operators.testing.cluster import SimulatedCluster
 from elastic.operators.testing.scenario import Crash, InputBatch, Rekey, Scale
 from elastic.routing.groupings import Groupings
-from elastic.routing.hashing import hash_key, hash_keys
-from elastic.routing.partial import UnitChooser
+from elastic.routing.hashing import hash_key
 from elastic.routing.split import split
+from elastic.routing.unit_chooser import UnitChooser
 from migration import Ownership, Plan
 from storage.state import UnitId
 
@@ -196,9 +196,9 @@ class OperatorTester:
     def _send(self, rows: pa.Table | None, stage: int, slices: Slices) -> None:
         if rows is None or not rows.num_rows:
             return
-        rows = self._runners[stage].combine(rows)
-        hashes = hash_keys([rows.column(name) for name in self._stages[stage].key])
-        numbers = self._chooser.unit_numbers(hashes, self._running.routing, stage)
+        runner = self._runners[stage]
+        rows = runner.combine(rows)
+        numbers = self._chooser.unit_numbers(runner.hash_rows(rows), self._running.routing, stage)
         for number, some in split(rows, numbers).slices().items():
             slices.setdefault(UnitId.from_number(number), []).append(some)
 

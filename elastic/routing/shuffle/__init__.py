@@ -6,13 +6,16 @@ runs them.
 """
 
 from elastic.routing.shuffle.estimates import CostEstimates, measure_slowness, pool
+from elastic.routing.shuffle.forecast import NO_FORECAST, Forecast
 from elastic.routing.shuffle.schedulers import SCHEDULERS, NodeLoads, RowScheduler, Scheduled, SenderShare
 from elastic.routing.shuffle.sketch import ExecutionSketch, SketchShape
 
 __all__ = [
+    "NO_FORECAST",
     "SCHEDULERS",
     "CostEstimates",
     "ExecutionSketch",
+    "Forecast",
     "NodeLoads",
     "RowScheduler",
     "Scheduled",

@@ -128,8 +128,9 @@ def schedule_longest_first(costs: Floats, loads: NodeLoads, share: SenderShare =
     return Scheduled(nodes, placed.loads)
 
 
+ROUND_ROBIN, DEFAULT_SCHEDULER = "round-robin", "posg"
 SCHEDULERS: Mapping[str, RowScheduler] = {
-    "round-robin": schedule_round_robin,
-    "posg": schedule_greedily,
+    ROUND_ROBIN: schedule_round_robin,
+    DEFAULT_SCHEDULER: schedule_greedily,
     "posg-batch": schedule_longest_first,
 }

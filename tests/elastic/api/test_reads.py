@@ -22,7 +22,7 @@ def test_jobs_are_listed_with_their_operators() -> None:
         "state": "running",
         "tasks": 8,
         "nodes": 2,
-        "operators": [{"name": "CountByKey", "key": ["word"]}],
+        "operators": [{"name": "CountByKey", "key": ["word"], "grouping": "hash"}],
     }
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastic.control import KeyRequest
 from elastic.control.key_loads import collect_keys, compute_key_loads
 from elastic.core.ids import UnitId
 from elastic.core.key_statistics import KeyColumns, KeyStatistics, UnitKeys
@@ -79,6 +81,12 @@ def nodes_of(routing: Routing, keys: list[Key], intervals: Mapping[str, float]) 
         unit = routing.groupings.unit_of(key.hash, STAGE)
         counted[routing.owners(unit)[0]][unit].append(key)
     return [node_of(node, counted[node], intervals[node]) for node in NODES]
+
+
+def with_stride(node: NodeView, stride: int) -> NodeView:
+    assert node.heartbeat is not None
+    assert node.heartbeat.keys is not None
+    return replace(node, heartbeat=replace(node.heartbeat, keys=replace(node.heartbeat.keys, stride=stride)))
 
 
 HASHES = st.integers(-(2**63), 2**63 - 1)
@@ -181,6 +189,31 @@ def test_a_unit_that_has_just_come_does_not_look_busier_than_a_tenth_of_an_inter
     assert collect_keys([node], routing_of({}), STAGE).work.tolist() == [0.5]
 
 
+@pytest.mark.parametrize("heavy", [True, False])
+@pytest.mark.parametrize("stride", [1, 4])
+def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int) -> None:
+    routing = routing_of({})
+    keys = [Key(hashed, 100, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, 100, 3.0, 1)]
+    nodes = nodes_of(routing, keys, dict.fromkeys(NODES, 5.0))
+    measured = compute_key_loads([with_stride(node, stride) for node in nodes], routing, STAGE)
+    counted = stride * sum(key.heavy for key in keys) + sum(not key.heavy for key in keys)
+    per_node = 700 / len(NODES)
+    assert measured.load_error == pytest.approx(per_node**-0.5 * (counted / len(keys)) ** 0.5)
+
+
+def test_a_plan_aims_at_less_than_theta_by_the_error_of_what_was_measured() -> None:
+    routing = routing_of({})
+    for rows, share in ((10, 0.5), (10**6, 0.9)):  # few rows: half of theta; many: nearly theta
+        keys = [Key(hashed, rows, 1.0 + hashed % 7, 1) for hashed in range(120)]
+        measured = compute_key_loads(nodes_of(routing, keys, dict.fromkeys(NODES, 10.0)), routing, STAGE)
+        assert measured.load_error == pytest.approx((120 * rows / 3) ** -0.5, rel=0.3)
+        plan = KeyRequest(theta=0.04).plan(measured)
+        aimed = plan.cap / (sum(plan.loads_after) / 3) - 1
+        assert plan.theta == 0.04
+        assert aimed == pytest.approx(max(0.02, 0.04 - 3 * measured.load_error))
+        assert (aimed >= share * 0.04, plan.balanced) == (True, True)
+
+
 @pytest.mark.parametrize(("epochs", "is_measured"), [((1, 1), True), ((1, 2), False), ((2, 1), False)])
 def test_a_plan_needs_intervals_that_are_all_before_or_all_after_keys_moved(
     epochs: tuple[int, int], is_measured: bool
@@ -195,12 +228,15 @@ def test_a_plan_needs_intervals_that_are_all_before_or_all_after_keys_moved(
         assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == 2
 
 
-def test_without_a_measured_key_there_is_nothing_to_plan_with() -> None:
+@pytest.mark.parametrize("table", [{}, {6: 5}], ids=["no table", "a table of the run before"])
+def test_without_a_measured_key_there_is_nothing_to_plan_with(table: dict[int, int]) -> None:
     silent = NodeView("node-1", "i", "a", 1, serving=True, heartbeat=Heartbeat("node-1", "i"))
     with pytest.raises(KeysNotMeasured, match="stage 1"):
-        compute_key_loads([silent, NodeView("node-2", "j", "", 0, serving=False)], routing_of({}), STAGE)
+        compute_key_loads([silent, NodeView("node-2", "j", "", 0, serving=False)], routing_of(table), STAGE)
 
 
 def test_keys_of_other_stages_are_left_out() -> None:
     node = node_of("node-1", {UnitId(0, 0): [Key(12, 1, 1.0, 1)], UnitId(STAGE, 0): [Key(6, 1, 1.0, 1)]})
-    assert np.array_equal(collect_keys([node], routing_of({}), STAGE).hashes, [6])
+    found = collect_keys([node], routing_of({}), STAGE)
+    assert np.array_equal(found.hashes, [6])
+    assert found.names == {6: "key 6"}

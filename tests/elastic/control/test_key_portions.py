@@ -23,14 +23,16 @@ def node_of(groupings: Groupings, hashed: int) -> str:
     return ASSIGNMENT.owners[groupings.unit_of(hashed, STAGE).task]
 
 
-def plan_for(groupings: Groupings, work: dict[int, float]) -> KeyPlan:
+def plan_for(
+    groupings: Groupings, work: dict[int, float], strategy: str = "knap", assignment: Assignment = ASSIGNMENT
+) -> KeyPlan:
     """Plan these keys, whose state is ten times their work."""
-    nodes = list(ASSIGNMENT.nodes)
-    home = [nodes.index(ASSIGNMENT.owners[hashed % TASKS]) for hashed in work]
-    current = [nodes.index(node_of(groupings, hashed)) for hashed in work]
+    nodes = list(assignment.nodes)
+    home = [nodes.index(assignment.owners[hashed % TASKS]) for hashed in work]
+    current = [nodes.index(assignment.owners[groupings.unit_of(hashed, STAGE).task]) for hashed in work]
     amounts = np.array(list(work.values()))
     loads = KeyLoads(np.array(list(work)), np.array(home), np.array(current), amounts, 10 * amounts)
-    return plan_keys(loads, nodes, theta=0.1, relax=True, most_entries=50)
+    return plan_keys(loads, nodes, theta=0.1, relax=True, most_entries=50, strategy=strategy)
 
 
 def carry_out(groupings: Groupings, portions: list[KeyPortion]) -> Groupings:
@@ -71,6 +73,26 @@ def test_a_portion_is_bounded_for_every_node_or_is_one_key(work: dict[int, float
     assert sum(len(portion.targets) for portion in portions) == len(plan.moves)
 
 
+def test_no_more_portions_are_made_than_the_limit_requires() -> None:
+    before = groupings_of({})
+    work = {TASKS * number: 5.0 for number in range(30)}  # all on node-1; 50 bytes each
+    plan = plan_for(before, work)
+    assert len(plan.moves) == 19
+    portions = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
+    assert [len(portion.targets) for portion in portions] == [*[2] * 9, 1]  # two are exactly what node-1 may part with
+    assert len(make_portions(plan, STAGE, ASSIGNMENT, before, 50.0 * 19)) == 1
+
+
+def test_a_key_above_the_limit_moves_with_others_if_its_nodes_have_nothing_else_to_do() -> None:
+    before = groupings_of({1: 9, 6: 2, 11: 6})  # every key on the node of another
+    assignment = Assignment(ASSIGNMENT.nodes, (0, 5, 9, TASKS))
+    plan = plan_for(before, {1: 12.0, 6: 12.0, 11: 12.0}, "min-table", assignment)
+    assert len(plan.moves) == 3
+    [portion] = make_portions(plan, STAGE, assignment, before, LIMIT)
+    assert portion.size == 360.0
+    assert carry_out(before, [portion])[STAGE] == TableGrouping()  # home, and not among the guests of a task there
+
+
 def test_an_entry_that_leads_to_the_node_of_its_own_task_is_removed() -> None:
     at_home, away = 0, 5  # tasks 0 to 3 are on node-1, tasks 8 to 11 on node-3
     before = groupings_of({at_home: 2, away: 9})
@@ -79,6 +101,15 @@ def test_an_entry_that_leads_to_the_node_of_its_own_task_is_removed() -> None:
     [portion] = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
     assert portion.size == 0
     assert carry_out(before, [portion])[STAGE] == TableGrouping(KeyTable.from_entries({away: 9}))
+
+
+def test_entries_are_removed_before_others_are_added() -> None:
+    at_home = 0
+    before = groupings_of({at_home: 2})
+    work = {at_home: 1.0, **{TASKS * number: 5.0 for number in range(1, 30)}}  # all on node-1
+    first, *others = make_portions(plan_for(before, work), STAGE, ASSIGNMENT, before, LIMIT)
+    assert others
+    assert at_home in first.targets.hashes.tolist()
 
 
 def test_a_plan_that_changes_nothing_has_no_portions() -> None:

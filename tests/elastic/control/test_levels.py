@@ -44,6 +44,16 @@ def test_if_neither_balances_the_one_that_comes_closer_is_chosen() -> None:
     assert plans.overload("keys") < plans.overload("tasks")
     assert plans.level == "keys"
     assert "above the mean" in plans.reason
+    plans = LevelPlans(THETA / 2, by_task([9.0, 4.0, 1.0, 1.0]), by_key([9.0, 1.0, 1.0, 1.0]))
+    assert plans.overload("tasks") < plans.overload("keys")
+    assert plans.level == "tasks"
+
+
+def test_a_plan_at_the_cap_balances_whatever_rounding_adds() -> None:
+    keys = by_key([0.3, 0.2, 0.1, 0.3, 0.2], size=0.1)
+    assert keys.theta_reached > 0
+    just_below = float(np.nextafter(keys.theta_reached, 0.0))
+    assert LevelPlans(just_below, by_task(EVEN), keys).level == "keys"  # the cheaper one
 
 
 def test_a_level_without_a_plan_is_not_chosen_and_the_reason_says_why() -> None:

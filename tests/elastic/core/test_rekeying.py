@@ -11,7 +11,7 @@ from elastic.core.commands import Command
 from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import ApplyStep, InstallUnits, NodeJoined, StepApplied
-from elastic.core.rekeying import RekeyingView
+from elastic.core.rekeying import Rekeyings, RekeyingView
 from elastic.core.steps import Position
 from elastic.routing import Groupings, KeyTable, KeyTargets, Routing, TableGrouping
 from migration import Assignment
@@ -51,8 +51,9 @@ class World:
         sizes = tuple(100.0 * (number + 1) for number in range(len(portions)))
         self.hear(events.RekeyRequested("r1", portions, sizes, **options))
 
-    def log(self, batch: int, epoch: int = 0) -> None:
-        self.hear(events.BatchLogged(Batch(batch), (), BatchTime(batch, 1_000 * batch), None, epoch))
+    def log(self, batch: int, epoch: int = 0, *, log_bytes: int = 0) -> None:
+        logs = (replace(LogRef.new(batch, 0, 0, 0), size=log_bytes),) if log_bytes else ()
+        self.hear(events.BatchLogged(Batch(batch), logs, BatchTime(batch, 1_000 * batch), None, epoch))
 
     def apply(self, batch: int, round_: int, *, emits: bool = False, parts: bool = False) -> None:
         """Report a step by all units."""
@@ -320,6 +321,93 @@ def test_the_view_names_the_nodes_that_a_portion_waits_for() -> None:
     for round_ in range(3):
         world.apply(0, round_)
     assert (world.rekeying().batch, world.rekeying().awaited) == (None, ())
+
+
+def test_senders_wait_before_every_portion() -> None:
+    world = World(stages=1)
+    world.request(TO_OTHER, BACK_HOME)
+    world.log(0)
+    for round_ in range(3):
+        world.apply(0, round_)
+    world.holds_back = True
+    world.log(1, epoch=1)
+    world.commit(world.rounds[-1])
+    assert world.coordinator.view().awaits_groupings
+    world.commit(world.rounds[-1])
+    assert not world.coordinator.view().awaits_groupings
+
+
+def test_another_batch_neither_ends_a_portion_nor_counts_as_its_states() -> None:
+    world = World(stages=1)
+    world.log(0)
+    world.apply(0, 0)  # not published yet
+    world.request(TO_OTHER)
+    world.log(1)
+    assert (world.rekeying().batch, world.rekeying().portions_done) == (1, 0)
+    world.apply(1, 0)
+    world.apply(1, 1, parts=True)
+    world.log(2, epoch=1, log_bytes=7_000)  # rows, while the parts are not taken yet
+    assert (world.rekeying().batch, world.rekeying().stored_bytes) == (1, 50)
+    world.apply(1, 2)
+    assert (world.rekeying().is_over, world.rekeying().stored_bytes) == (True, 50)
+
+
+def test_progress_is_in_keys_and_bytes_of_the_portions_that_are_done() -> None:
+    world = World(stages=1)
+    world.request(KeyTargets.from_mapping(0, {17: 3, 18: 3, 19: 1}), BACK_HOME)
+
+    def progress() -> tuple[float, ...]:
+        found = world.rekeying()
+        return found.portions_done, found.portions, found.keys_done, found.keys, found.size_done, found.size
+
+    seen, stored = [progress()], []
+    for batch in (0, 1):
+        world.log(batch, epoch=batch)
+        for round_ in range(3):
+            world.apply(batch, round_, parts=round_ == 1)
+        seen.append(progress())
+        stored.append(world.rekeying().stored_bytes)
+    assert seen == [(0, 2, 0, 4, 0.0, 300.0), (1, 2, 3, 4, 100.0, 300.0), (2, 2, 4, 4, 300.0, 300.0)]
+    assert stored == [50, 100]
+
+
+def test_a_view_shows_every_request_at_once() -> None:
+    world = World(stages=1)
+    seen = []
+    for request in (
+        events.RekeyRequested("r1", (TO_OTHER,), (1.0,)),
+        events.PauseRequested("r1"),
+        events.ResumeRequested("r1"),
+        events.CancelRequested("r1"),
+        events.RekeyRequested("r2", (TO_OTHER,), (1.0,), paused=True),
+    ):
+        world.hear(request)
+        seen.append((world.rekeying().id, world.rekeying().is_paused, world.rekeying().is_cancelled))
+    assert seen == [
+        ("r1", False, False),
+        ("r1", True, False),
+        ("r1", False, False),
+        ("r1", False, True),
+        ("r2", True, False),
+    ]
+
+
+def test_a_story_keeps_its_newest_lines() -> None:
+    world = World(stages=1)
+    world.request(TO_OTHER)
+    for number in range(1_500):
+        world.hear(events.ChangeNoted("r1", str(number)))
+    story = world.rekeying().story
+    assert (len(story), story[0], story[-1]) == (1_000, "500", "1499")
+
+
+def test_nodes_that_a_portion_waits_for_are_in_order() -> None:
+    rekeyings = Rekeyings()
+    rekeyings.begin(events.RekeyRequested("r1", (TO_OTHER,), (1.0,)))
+    for awaited in (("node-2", "node-10", "node-1"), ("node-3",)):
+        view = rekeyings.view(awaited)
+        assert view is not None
+        assert view.awaited == tuple(sorted(awaited))
 
 
 def test_another_driver_ends_a_batch_whose_orders_are_committed() -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -53,6 +53,7 @@ class CommittingDriver:
         time: BatchTime,
         source: SourceBatch | None,
         groupings_epoch: int,
+        seconds: Mapping[str, float],  # noqa: ARG002 - of the protocol
         check: Callable[[], None],
     ) -> bool:
         assert (batch, logs) == (self.view.newest_batch + 1, ())

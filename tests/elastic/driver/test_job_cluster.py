@@ -31,6 +31,7 @@ class ViewedDriver:
     def __init__(self, view: JobView) -> None:
         self.views = Views("job", view)
         self.posted: list[Any] = []
+        self.requested: list[Any] = []  # of these: the caller waited until they were handled
 
     @property
     def view(self) -> JobView:
@@ -41,6 +42,7 @@ class ViewedDriver:
 
     def request(self, event: Any) -> JobView:
         self.posted.append(event)
+        self.requested.append(event)
         return self.view
 
 
@@ -101,6 +103,14 @@ def test_requests_about_a_migration_are_posted_to_the_driver() -> None:
         events.CancelRequested("m1"),
         events.ChangeNoted("m1", "a line"),
     ]
+
+
+def test_what_ends_a_pause_is_in_effect_when_the_call_returns() -> None:
+    # Else a thread that waits for the paused migration would not wait, but poll without a pause.
+    cluster, driver = cluster_of()
+    cluster.resume("m1")
+    cluster.cancel("m1")
+    assert driver.requested == driver.posted
 
 
 IN_FLIGHT = (HandOver("node-1", "node-2", (Task(0),), 1.0),)

@@ -18,6 +18,7 @@ from elastic.local import LocalNetwork
 from elastic.local.run import TableSource, local_run
 from elastic.operators import Context, CountByKey, KeyedOperator, Stage, ValueState
 from elastic.results.errors import UnknownStage
+from migration.errors import UnknownStrategy
 from storage import Secret
 
 SECRET = Secret.of("a secret of these tests")
@@ -141,6 +142,8 @@ def test_keys_stay_where_they_are_when_nodes_join_and_leave(skewed: tuple[Job, F
 def test_auto_explains_which_level_it_chose(skewed: tuple[Job, Feed]) -> None:
     job, feed = skewed
     assert job.plan_levels(theta=0.1).keys is not None
+    with pytest.raises(UnknownStrategy):  # and not a choice of the other level
+        job.rebalance(level="auto", key_strategy="knapsack")
     migration = job.rebalance(level="auto", theta=0.1)
     assert migration.wait(30)
     # The request plans anew with what is measured by then, so either level may win; test_levels has the rule.
@@ -200,12 +203,20 @@ def test_requests_that_make_no_sense_are_refused() -> None:
             {"level": "rows"},
             {"level": "keys", "tau": 0.1},
             {"level": "keys", "theta": -1},
+            {"level": "keys", "theta": float("nan")},
+            {"level": "keys", "theta": float("inf")},
+            {"level": "keys", "theta": 10**400},
             {"level": "keys", "most_entries": 0},
+            {"level": "keys", "bytes_per_node": float("nan")},
+            {"level": "keys", "relax": "no"},
             {"level": "auto", "strategy": "ssm"},
             {"level": "auto", "speed": 9},
         ):
             with pytest.raises(InvalidRequest):
                 job.rebalance(**wrong)
+        for top in (0, -1, 1.5, None, "all"):
+            with pytest.raises(InvalidRequest, match="top="):
+                job.keys(top=top)  # type: ignore[arg-type]
         for ask in (job.plan_levels, partial(job.rebalance, level="auto")):
             with pytest.raises(UnknownStage):  # and not a choice of the other level
                 ask(stage="sums")

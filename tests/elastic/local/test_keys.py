@@ -135,3 +135,6 @@ def test_stages_are_listed_one_by_one_or_together(source: TableSource) -> None:
 def test_keys_that_are_not_counted_are_refused_with_the_setting_that_counts_them(source: TableSource) -> None:
     with run(source, Stage(Counts(), name="counts")) as job, pytest.raises(KeysNotCounted, match="key_statistics"):
         job.keys()
+    stage = Stage(Counts(), name="counts", grouping="table")
+    with run(source, stage, key_statistics="off") as job, pytest.raises(KeysNotCounted, match="key_statistics"):
+        job.rebalance(level="keys")

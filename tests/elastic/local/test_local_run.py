@@ -325,7 +325,7 @@ def test_a_batch_of_other_groupings_is_refused_at_once(job: Job) -> None:
     def check() -> None:
         assert deadline.left() > 0
 
-    assert not driver.commit_batch(Batch(before + 1), (), time, None, 9, check)
+    assert not driver.commit_batch(Batch(before + 1), (), time, None, 9, {}, check)
     assert driver.view.newest_batch == before
 
 

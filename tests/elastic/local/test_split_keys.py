@@ -116,6 +116,21 @@ def test_a_fresh_answer_is_refused_while_units_are_at_other_batches(
             job.state("hot", fresh=True)
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_an_answer_from_before_what_was_published_is_refused(
+    job: Job, source: TableSource, monkeypatch: Any, fresh: bool
+) -> None:
+    """A unit that is being restored repeats old batches, and all units of a new node may be at the same one."""
+    send(job, source)
+    monkeypatch.setattr("elastic.job.queries._PAUSE_SECONDS", 0.0)
+    queries, before = job._queries, Batch(job._driver.view.published_batch - 1)
+    ask, find = queries._ask, queries._find_partials
+    monkeypatch.setattr(queries, "_ask", lambda *question: ask(*question)._replace(batch=before))
+    monkeypatch.setattr(queries, "_find_partials", lambda *asked: [one._replace(batch=before) for one in find(*asked)])
+    with pytest.raises(StateUnavailable):
+        job.state("hot", fresh=fresh)
+
+
 def test_an_idle_stream_emits_partials_when_the_interval_ends(source: TableSource) -> None:
     with run(source, partial(CountByKey(), "300 ms")) as job:
         send(job, source)

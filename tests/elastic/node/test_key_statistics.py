@@ -30,6 +30,7 @@ from elastic.node.key_collector import KeyCollector
 from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, Stage, State, ValueState
+from elastic.operators.stage_runner import StepOutput
 from elastic.operators.stages import build_stages
 from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
 from elastic.settings import Settings
@@ -114,6 +115,14 @@ class World:
             self.host.take(ready, {number: [table] for number, table in slices.items()})
         self.batch += 1
 
+    def take_microseconds_per_row(self, microseconds: float) -> None:
+        """Let a row cost the same time in all units, whatever the machine does besides."""
+
+        def observe(unit: UnitId, slices: Sequence[pa.Table], output: StepOutput, _seconds: float) -> None:
+            self.statistics.observe_step(unit, slices, output, output.rows * microseconds * 1e-6)
+
+        self.host.observe_step = observe
+
     def end_interval(self, seconds: float = INTERVAL) -> KeyStatistics:
         self.now += seconds
         self.host.measure_states()
@@ -181,6 +190,7 @@ def test_an_interval_without_a_batch_keeps_the_report_of_the_one_before() -> Non
     world.send("b")
     after = world.end_interval()
     assert (after.batches, after.seconds, names_of(after)) == (1, INTERVAL, {"b": 1})
+    assert {unit.interval_seconds for unit in after.units} == {INTERVAL}
 
 
 @given(st.lists(st.lists(st.none() | WORDS, max_size=20), max_size=5), st.dictionaries(WORDS, st.integers(0, 3)))
@@ -243,6 +253,9 @@ def test_of_fast_rows_some_are_counted_which_stand_for_all() -> None:
         assert sum(unit.rows for unit in report.units) == exact.total()
         for key_hash, rows in rows_by_hash(report).items():
             assert abs(rows - exact[key_hash]) <= 5 * np.sqrt((report.stride - 1) * exact[key_hash]) + 1
+        for place, unit in enumerate(report.units):
+            mine = report.columns.rows[report.columns.units == place]
+            assert abs(mine.sum() - unit.rows) <= len(mine) / 2  # by rounding
     assert rows_by_hash(reports[1]) != exact
     strides = []
     for _ in range(4):
@@ -294,6 +307,7 @@ def test_a_heartbeat_does_not_grow_with_the_number_of_keys() -> None:
 
 def test_keys_of_the_table_are_reported_even_if_others_are_heavier() -> None:
     world = World(table={"guest": 2, "idle": 1}, key_statistics_head=2)
+    world.take_microseconds_per_row(1)
     world.send("guest", *(f"key-{number % 50}" for number in range(500)))
     report = world.end_interval()
     found = rows_by_hash(report)
@@ -342,6 +356,7 @@ def test_a_report_is_of_one_interval_and_stays_until_the_next_is_over() -> None:
     assert world.end_interval(INTERVAL / 2) is first
     second = world.end_interval(INTERVAL)
     assert (second.interval, second.seconds, names_of(second)) == (1, 1.5 * INTERVAL, {"a": 2})
+    assert {unit.interval_seconds for unit in second.units} == {1.5 * INTERVAL}
     world.send()
     idle = world.end_interval()
     assert (idle.interval, rows_by_hash(idle), sum(unit.rows for unit in idle.units)) == (2, {}, 0)

@@ -274,10 +274,11 @@ class Reminders(Operator):
 def test_a_timer_of_a_key_goes_with_it_and_a_timer_of_the_task_stays(with_others: bool) -> None:
     others: list[tuple[str, Any]] = [("", 7), ("", ("a", "b")), ("", 1.5)]  # no keys of this stage
     timers: list[tuple[str, Any]] = [("task", None), ("", "a"), ("again", "a"), ("", "b")]
+    null = hash_keys([pa.array([None], pa.string())])
     schema = pa.schema([("word", pa.string())])
     runner = runner_of(Reminders([*timers, *(others if with_others else [])]), schema)
     state = fill(runner, pa.table({"word": ["x"]}))
-    part = through_bytes(runner, runner.part(state, np.array([hash_key("a"), hash_key("nothing")])))
+    part = through_bytes(runner, runner.part(state, np.array([hash_key("a"), hash_key("nothing"), *null])))
     assert sorted((name, key) for _, key, name in part.timers.items("event")) == [("", "a"), ("again", "a")]
     left = [(name, key) for _, key, name in state.timers.items("event")]
     assert left == [("task", None), ("", "b"), *(others if with_others else [])]
@@ -351,6 +352,16 @@ class LateState(Operator):
 
 
 WORDS = pa.schema([("word", pa.string()), ("n", pa.int64())])
+
+
+class Times(Columns):
+    keys: ClassVar[str] = "word timestamp"
+
+
+class Bytes(Columns):
+    keys: ClassVar[str] = "word binary"
+
+
 OBSTACLES: dict[type[Operator], str] = {
     TaskState: "its state, a value of type int, belongs to the task",
     OnlyPart: r"it defines part\(\) but not join\(\)",
@@ -388,6 +399,42 @@ def test_columns_may_hold_the_key_as_another_type_of_the_same_hashes(kind: pa.Da
     state.value.rows_for(words.dictionary_decode() if pa.types.is_dictionary(kind) else words)
     part = runner.part(state, hash_keys([words])[:1])
     assert (part.value.to_table()["word"].to_pylist(), state.value.to_table()["word"].to_pylist()) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "routed"),
+    [
+        (Columns, pa.dictionary(pa.int32(), pa.large_string())),
+        (Bytes, pa.large_binary()),
+        (Times, pa.timestamp("us")),
+        (Times, pa.timestamp("us", "Europe/Paris")),
+    ],
+)
+def test_columns_may_hold_a_key_without_its_offsets_dictionary_or_time_zone(
+    operator: type[Operator], routed: pa.DataType
+) -> None:
+    describe_pipeline([Stage(operator(), "word", "numbers", grouping="table")], pa.schema([("word", routed)]), 8)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+def test_columns_that_hold_times_in_another_unit_have_other_hashes(unit: str) -> None:
+    schema = pa.schema([("word", pa.timestamp(unit))])
+    with pytest.raises(IndivisibleState, match="whose hashes differ"):
+        describe_pipeline([Stage(Times(), "word", "numbers", grouping="table")], schema, 8)
+
+
+@pytest.mark.parametrize("method", ["part", "join"])
+def test_a_node_that_runs_out_of_memory_while_it_divides_does_not_blame_the_operator(method: str) -> None:
+    class Greedy(Operator):
+        def part(self, _state: State, _hashes: Any) -> None:
+            raise MemoryError
+
+        def join(self, _state: State, _part: Any) -> None:
+            raise MemoryError
+
+    runner = runner_of(Greedy(), WORDS)
+    with pytest.raises(MemoryError):
+        runner.part(runner.new_state(), NONE) if method == "part" else runner.join(runner.new_state(), UnitState(None))
 
 
 def test_a_stateless_operator_parts_with_nothing() -> None:
@@ -447,3 +494,38 @@ def test_the_timer_of_a_key_that_is_not_a_number_finds_its_state_after_a_move() 
     output = runner.step(other, [], Moment(UnitId(0, 1), 1, 0, 10))
     assert output.sink is not None
     assert output.sink.to_pylist() == [{"rows": 2}]
+
+
+class Sweeping(Operator):
+    """Looks through its whole state at a timer without a key."""
+
+    copies_timers: ClassVar[bool] = True
+
+    def initial_state(self) -> KeyedColumns:
+        return KeyedColumns("key string", {"n": "int64"})
+
+    def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> None:
+        state.value.rows_for(rows)
+
+    def handle_timer(self, *_: Any) -> None: ...
+
+    def part(self, state: State, hashes: NDArray[np.int64]) -> Any:
+        return super().part(state, hashes)
+
+    def join(self, state: State, part: Any) -> None:
+        super().join(state, part)
+
+
+@pytest.mark.parametrize(("at_source", "at_target"), [(5, 9), (9, 5)])
+def test_a_timer_of_the_unit_is_copied_and_the_earlier_one_stays(at_source: int, at_target: int) -> None:
+    runner = StageRunner(Sweeping(), key=("key",), input_schema=pa.schema([("key", pa.string())]), name="sweeping")
+    source, target = runner.new_state(), runner.new_state()
+    source.value.rows_for(["a", "b"])
+    for state, at_ms in ((source, at_source), (target, at_target)):
+        state.timers.set(Timer(at_ms, "event", "sweep"))
+        state.timers.set(Timer(3, "event", "of a key", "a"))
+    part = runner.part(source, hash_keys([pa.array(["a"])]))
+    assert list(source.timers.items("event")) == [(at_source, None, "sweep"), (3, "a", "of a key")]
+    runner.join(target, part)
+    assert target.timers.get("event", None, "sweep") == 5
+    assert len(target.value) == 1

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from elastic import threads
 from elastic.operators import (
     Context,
     CountByKey,
@@ -15,6 +16,7 @@ from elastic.operators import (
     Operator,
     Stage,
     State,
+    StatelessOperator,
     ToNext,
     ToSelf,
     ToSink,
@@ -209,6 +211,31 @@ class Totals(KeyedOperator):
         return {"key": key, "rows": state.get()[0], "total": state.get()[1]}
 
 
+class Drawn(StatelessOperator):
+    """Takes longer for some keys than for others, and draws a number for every row.
+
+    So a replay that divides rows in another way than before gives other results.
+    """
+
+    output_schema = "key long, value long, drawn long"
+    next_schema = "key long, value long, at long"
+
+    def handle_rows(self, rows: pa.Table, context: Context) -> list[Any]:
+        threads.sleep(0.002 * sum(1 + 9 * (key % 5 == 0) for key in rows["key"].to_pylist()))
+        drawn = context.random.integers(1_000, size=rows.num_rows).tolist()
+        told = [{**row, "drawn": number} for row, number in zip(rows.to_pylist(), drawn, strict=True)]
+        return [{name: row[name] for name in ("key", "value", "drawn")} for row in told]
+
+
+class DrawnOn(Drawn):
+    """The same, and sends every row on."""
+
+    emits = frozenset({"next"})
+
+    def handle_rows(self, rows: pa.Table, context: Context) -> list[Any]:
+        return [ToNext(rows), ToSink(super().handle_rows(rows, context))]
+
+
 PIPELINES: dict[str, list[Stage]] = {
     "order in round 0": [Stage(History(), ("key",))],
     "order in every round": [Stage(Chain(), ("key",))],
@@ -227,5 +254,11 @@ PIPELINES: dict[str, list[Stage]] = {
     "keys split by nodes": [
         Stage(Relay(), ("key",), grouping="table"),
         *partial(Stage(Totals(), ("key",)), every="1 batch", split="head"),
+    ],
+    "shuffled rows": [Stage(Drawn(), grouping="shuffle", cost_key="key")],
+    "rows shuffled by nodes": [
+        Stage(Relay(), ("key",), grouping="table"),
+        Stage(DrawnOn(), ("key",), grouping="shuffle", scheduler="posg-batch"),
+        Stage(CountByKey(), ("key",)),
     ],
 }

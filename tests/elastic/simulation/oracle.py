@@ -12,11 +12,10 @@ from elastic.core import ids
 from elastic.core.pipeline import runners
 from elastic.core.steps import Position
 from elastic.operators.context import Moment
-from elastic.operators.partial import PartialOperator
 from elastic.operators.stage_runner import StageRunner
 from elastic.operators.stages import Stage, build_runners, build_stages
 from elastic.results import Description, StageDescription
-from elastic.routing import Groupings, hash_keys, split
+from elastic.routing import Groupings, split
 from storage.state import BatchTime, UnitId
 from tests.elastic.simulation.operators import SCHEMA
 
@@ -46,7 +45,13 @@ def pipeline_of(stages: list[Stage]) -> Description:
     named = build_stages(stages, ())
     described = tuple(
         StageDescription(
-            stage.name, stage.key, stage.operator, runner.input_schema, runner.output_schema, stage.grouping
+            stage.name,
+            stage.key,
+            stage.operator,
+            runner.input_schema,
+            runner.output_schema,
+            stage.grouping,
+            stage.cost_key,
         )
         for stage, runner in zip(named, build_runners(named, SCHEMA), strict=True)
     )
@@ -134,15 +139,15 @@ class Oracle:
         return emitted
 
     def _check_split(self, position: Position, waiting: dict[int, list[pa.Table]]) -> None:
-        """The tasks of a partial stage together get every row once; round 0 has them in source order by task."""
-        for number, stage in enumerate(self._stages):
-            if isinstance(stage.operator, PartialOperator):
+        """The tasks of a stage without places for its keys together get every row once."""
+        for number in range(len(self._stages)):
+            if not self._committed.groupings_of(position.batch)[number].is_by_key:
                 logged = self._committed.log.get(position, {})
                 found = [rows for unit, rows in logged.items() if UnitId.from_number(unit).stage == number]
                 # A round of orders or parts has no rows.
                 rows = [table for table in found if "key" in table.schema.names]
                 bags = [sum(map(_bag, tables), Counter()) for tables in (rows, waiting.get(number, []))]
-                assert bags[0] == bags[1], f"{position}: the partial stage {number} got other rows"
+                assert bags[0] == bags[1], f"{position}: stage {number} got other rows"
 
     def _move_keys(self, before: Groupings, after: Groupings) -> None:
         """Move the state of every key that a table names to where the groupings after the batch lead."""
@@ -157,9 +162,10 @@ class Oracle:
     def _rows(self, position: Position, unit: UnitId, waiting: list[pa.Table]) -> list[pa.Table]:
         """The rows of a unit, in the order of the log; of a stage that combines rows the log has other ones."""
         stage = self._stages[unit.stage]
-        expected = _slice(stage, waiting, unit, self._committed.groupings_of(position.batch))
+        groupings = self._committed.groupings_of(position.batch)
+        expected = _slice(stage, waiting, unit, groupings)
         logged = self._committed.log.get(position, {}).get(unit.number)
-        if isinstance(stage.operator, PartialOperator):
+        if not groupings[unit.stage].is_by_key:
             return [] if logged is None else [logged]  # rows may be in any task: see `_check_split`
         if stage.combiner is not None:
             return [expected] if expected is not None else []
@@ -176,7 +182,7 @@ def _slice(stage: StageRunner, tables: list[pa.Table], unit: UnitId, groupings: 
     if not tables:
         return None
     rows = stage.combine(pa.concat_tables(tables))
-    numbers = groupings.unit_numbers(hash_keys([rows[name] for name in stage.key]), unit.stage)
+    numbers = groupings.unit_numbers(stage.hash_rows(rows), unit.stage)
     return split(rows, numbers).slices().get(unit.number)
 
 
