@@ -35,8 +35,10 @@ class Installations:
             self._catch_up = _CatchUp(message, self._host)
         for handles in (urgent, [handle for handle in installation.to_load if handle.standby]):
             if handles:
-                use = partial(self._set_states, message.cause)
-                self._loader.load(handles, use, message.cause, throttled=handles[0].standby)
+                use, is_standby = partial(self._set_states, message.cause), handles[0].standby
+                # The owner may have saved newer states since, and these be collected: the driver names those then.
+                drop = partial(self.drop_standbys, [handle.unit for handle in handles]) if is_standby else None
+                self._loader.load(handles, use, message.cause, throttled=is_standby, on_missing=drop)
         if installation.promoted:
             self._report_installed(installation.promoted, 0, message.cause)
 
