@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from elastic.job.job import Job
     from elastic.local.run import local_run
     from elastic.spark.job import SparkJob
+    from elastic.spark.processors import ProcessorOperator, ProcessorTester
+    from elastic.spark.processors.run import transform_with_state
     from elastic.spark.run import run
     from elastic.spark.session import cluster_session, local_session
     from elastic.spark.sources import register_sources
@@ -20,15 +22,30 @@ __version__ = version("spark-elastic")
 
 _MODULES = {
     "Job": "elastic.job.job",
+    "ProcessorOperator": "elastic.spark.processors",
+    "ProcessorTester": "elastic.spark.processors",
     "SparkJob": "elastic.spark.job",
     "cluster_session": "elastic.spark.session",
     "local_run": "elastic.local.run",
     "local_session": "elastic.spark.session",
     "register_sources": "elastic.spark.sources",
     "run": "elastic.spark.run",
+    "transform_with_state": "elastic.spark.processors.run",
 }
 
-__all__ = ["Job", "SparkJob", "__version__", "cluster_session", "local_run", "local_session", "register_sources", "run"]
+__all__ = [
+    "Job",
+    "ProcessorOperator",
+    "ProcessorTester",
+    "SparkJob",
+    "__version__",
+    "cluster_session",
+    "local_run",
+    "local_session",
+    "register_sources",
+    "run",
+    "transform_with_state",
+]
 
 
 def __getattr__(name: str) -> Any:

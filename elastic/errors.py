@@ -6,6 +6,8 @@ ElasticError
 │   ├── UnsupportedKeyType             a key column has a type that cannot be hashed
 │   ├── InvalidEventTime               the event-time column is not a timestamp
 │   ├── NotAnOperator                  a class or another object in place of an operator
+│   ├── InvalidProcessor               a stateful processor, or how it is used, is what Spark refuses too
+│   ├── UnsupportedProcessor           a stateful processor needs what this engine does not have yet
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
 │   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
 │   ├── StatefulShuffle                rows of a stage should go to any task, but its operator has a state
@@ -29,6 +31,7 @@ ElasticError
 ├── OperatorFailed                     the operator raised
 ├── CombineFailed                      the operator's combine or merge raised
 ├── DivisionFailed                     the operator's part or join raised
+├── InvalidStateCall                   a stateful processor used a state or a timer as Spark does not allow it
 ├── InvalidOutput                      the operator emitted rows that do not match its declaration
 ├── NodeInUse                          a node that should be removed still owns tasks
 ├── PoisonedStep                       process after process died in the same step
@@ -118,6 +121,24 @@ class NotAnOperator(InvalidJob):
         what = "a class" if isinstance(given, type) else "not an operator"
         advice = f"an instance, {self.given}()" if isinstance(given, type) else "an instance of a subclass of Operator"
         super().__init__(f"operator={self.given} is {what}. Pass {advice}.")
+
+
+class InvalidProcessor(InvalidJob):
+    """A stateful processor, or how it is used, is what Spark refuses too."""
+
+    def __init__(self, processor: str, why: str) -> None:
+        self.processor = processor
+        self.why = why
+        super().__init__(f"processor {processor}: {why}.")
+
+
+class UnsupportedProcessor(InvalidJob):
+    """A stateful processor needs what this engine does not have yet, though Spark has it."""
+
+    def __init__(self, feature: str, advice: str) -> None:
+        self.feature = feature
+        self.advice = advice
+        super().__init__(f"{feature} is not supported yet. {advice}.")
 
 
 class IndivisibleState(InvalidJob):
@@ -411,6 +432,15 @@ class DivisionFailed(ElasticError):
             f"operator {operator!r} failed to move keys between units, in {method}():\n{cause_text.rstrip()}\n"
             f"Correct its {method}() and restart the job: it continues with the same batch."
         )
+
+
+class InvalidStateCall(ElasticError):
+    """A stateful processor used a state or a timer as Spark does not allow it."""
+
+    def __init__(self, subject: str, why: str) -> None:
+        self.subject = subject
+        self.why = why
+        super().__init__(f"{subject!r}: {why}. Correct the processor.")
 
 
 class InvalidOutput(ElasticError):

@@ -44,6 +44,9 @@ class Settings:
     stop_seconds: float = 60.0
     # Limit of batches that are committed but not published; at it the source is throttled. Enough to keep nodes busy.
     max_pending_batches: int = 4
+    # Copies of a unit on other nodes, which follow it and take over when its node is lost; a stage may say otherwise.
+    # With one, most losses are a pause of a fraction of a second; each costs memory and work of the unit again.
+    standbys: int = 0
     # Rows that a node buffers for coming steps. Above it a node reads them back from the log, which is slower.
     staging_bytes: int = 64 * _MIB
     # Target size of the log objects of a source partition: large enough for throughput, small enough for memory.
@@ -113,7 +116,7 @@ class Settings:
 _KINDS: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name in {one.name for one in fields(Settings)}
 }
-_MAY_BE_ZERO = frozenset({"copy_bytes_per_second", "spares", "step_timeout_seconds", "task_slots"})
+_MAY_BE_ZERO = frozenset({"copy_bytes_per_second", "spares", "standbys", "step_timeout_seconds", "task_slots"})
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:

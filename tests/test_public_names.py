@@ -11,11 +11,13 @@ PUBLIC_NAMES = {
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
+    "elastic.experiments.paper002": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
-        *("Context", "CountByKey", "KeyedColumns", "KeyedOperator", "Operator", "Stage", "State"),
-        *("StatelessOperator", "Timer", "ToNext", "ToSelf", "ToSink", "ValueState", "partial", "stateless"),
-        "to_schema",
+        *("Aggregate", "Context", "CountByKey", "DropDuplicates", "Enrich", "IntervalJoin", "KeyedColumns"),
+        *("KeyedOperator", "Operator", "Side", "Stage", "State", "StatelessOperator", "Timer", "ToNext", "ToSelf"),
+        *("ToSink", "TopK", "ValueState", "WindowJoin", "drop_duplicates_within_watermark", "partial"),
+        *("session_window", "stateless", "to_schema", "window", "with_late_rows"),
     ],
     "elastic.operators.testing": [
         *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Rekey", "Scale"),
@@ -43,6 +45,7 @@ PUBLIC_NAMES = {
         *("choose_targets", "choose_targets_with_heads", "create_sketch", "head_share", "split_pairs"),
         *("split_with_heads",),
     ],
+    "elastic.spark.processors": ["ProcessorOperator", "ProcessorTester"],
     "mdp": [
         *("CheckpointLocation", "DecisionProcess", "DuplicatedTime", "GapInLog", "InvalidLog", "InvalidMatrix"),
         *("InvalidProjection", "InvalidRecipe", "InvalidTable", "MdpError", "MissingPackage", "NothingBalanced"),
@@ -54,7 +57,8 @@ PUBLIC_NAMES = {
         *("learn_hourly_from_log", "load_learned", "load_matrix", "read_journal", "read_log", "save_matrix"),
     ],
     "migration": [
-        *("AdditiveTerms", "AdditiveValue", "Assignment", "Infeasible", "InvalidAssignment", "InvalidInput"),
+        *("AdditiveTerms", "AdditiveValue", "Assignment", "Copy", "Infeasible", "InvalidAssignment"),
+        *("InvalidInput", "InvalidStandbys", "Standbys"),
         *("InvalidPlan", "InvalidSchedule", "InvalidWorkload", "KernelInfo", "KeyLoads", "KeyPlan", "KeysInfeasible"),
         *("MigrationError", "Move", "NodeLoad", "Ownership", "Plan", "STRATEGIES", "ScatteredAssignment"),
         *("SearchGuide", "TooManyEntries", "TooManyPartitions", "UnknownNode", "UnknownOption", "UnknownStrategy"),
@@ -63,7 +67,7 @@ PUBLIC_NAMES = {
     ],
     "migration.keys": [
         *("DEFAULT_MOST_ENTRIES", "DEFAULT_THETA", "KEY_STRATEGIES", "KeyEntries", "KeyEntry", "KeyLoads", "KeyMove"),
-        *("KeyMoves", "KeyPlan", "plan_keys"),
+        *("KeyMoves", "KeyPlan", "plan_keys", "KeyCopies", "KeyStandbys", "STANDBY_STRATEGIES", "hash_standbys"),
     ],
     "migration.keys.compact": [
         *("DEFAULT_R", "GroupedKeys", "KeyRecords", "RECORD_STRATEGIES", "RecordPlan", "decode_records", "discretise"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -19,6 +19,7 @@ from scripts import s3_server
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _HDFS = f"{_STATE}.HDFSBackedStateStoreProvider"
 _ROCKSDB = f"{_STATE}.RocksDBStateStoreProvider"
+_COUNTS = "key long, count long"
 
 
 class RunningEngine(Protocol):
@@ -77,6 +78,17 @@ class Count(StatefulProcessor):
         """Release nothing: there are no resources."""
 
 
+class CountRows(Count):
+    """Counts with Spark's arbitrary stateful processing in rows."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], _timers: Any) -> Iterator[Any]:  # noqa: N802
+        count = sum(1 for _ in rows)
+        if (known := self._count.get()) is not None:
+            count += known[0]
+        self._count.update((count,))
+        yield Row(key=key[0], count=count)
+
+
 @contextmanager
 def run_on_files(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[RunningEngine]:
     yield from _run_elastic(spark, stream, nodes, folder, (folder / "store").as_uri(), {})
@@ -89,6 +101,38 @@ def run_on_minio(spark: SparkSession, stream: Stream, nodes: int, folder: Path) 
     with s3_server.minio_server(data) as server:
         server.create_bucket("bench")
         yield from _run_elastic(spark, stream, nodes, folder, server.url("bench"), server.settings())
+
+
+@contextmanager
+def run_processor(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[RunningEngine]:
+    yield from _run_processor(spark, stream, nodes, folder, pandas=False)
+
+
+@contextmanager
+def run_pandas_processor(spark: SparkSession, stream: Stream, nodes: int, folder: Path) -> Iterator[RunningEngine]:
+    yield from _run_processor(spark, stream, nodes, folder, pandas=True)
+
+
+def _run_processor(
+    spark: SparkSession, stream: Stream, nodes: int, folder: Path, *, pandas: bool
+) -> Iterator[RunningEngine]:
+    job = elastic.transform_with_state(
+        stream.frame(spark),
+        key="key",
+        processor=Count() if pandas else CountRows(),
+        output_schema=_COUNTS,
+        pandas=pandas,
+        name="bench",
+        nodes=nodes,
+        store=(folder / "store").as_uri(),
+        checkpoint=str(folder / "checkpoint"),
+        trigger={"processingTime": stream.every},
+        sink="none",
+    )
+    try:
+        yield _ElasticJob(job)
+    finally:
+        job.stop(drain=False)
 
 
 def _run_elastic(
@@ -132,9 +176,15 @@ def _count_by_group(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").count()
 
 
-def _count_with_processor(frame: DataFrame) -> DataFrame:
+def _count_with_pandas(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").transformWithStateInPandas(
-        statefulProcessor=Count(), outputStructType="key long, count long", outputMode="Update", timeMode="None"
+        statefulProcessor=Count(), outputStructType=_COUNTS, outputMode="Update", timeMode="None"
+    )
+
+
+def _count_with_rows(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").transformWithState(
+        statefulProcessor=CountRows(), outputStructType=_COUNTS, outputMode="Update", timeMode="None"
     )
 
 
@@ -143,16 +193,28 @@ ENGINES: dict[str, Engine] = {
     "spark-elastic, MinIO": run_on_minio,
     "groupBy().count(), RocksDB": _spark_engine(_ROCKSDB, _count_by_group),
     "groupBy().count(), HDFS store": _spark_engine(_HDFS, _count_by_group),
-    "transformWithState, RocksDB": _spark_engine(_ROCKSDB, _count_with_processor),
+    "transformWithState, RocksDB": _spark_engine(_ROCKSDB, _count_with_pandas),
+}
+# The same processors on both engines: see `python -m benchmarks.processors`.
+PROCESSORS: dict[str, tuple[Engine, Engine]] = {
+    "rows": (run_processor, _spark_engine(_ROCKSDB, _count_with_rows)),
+    "pandas": (run_pandas_processor, _spark_engine(_ROCKSDB, _count_with_pandas)),
 }
 
 
 @contextmanager
 def run_engine(name: str, spark: SparkSession, stream: Stream, nodes: int) -> Iterator[RunningEngine]:
     """Run an engine in a folder of its own, on the same disk as all others."""
+    with run_in_folder(ENGINES[name], spark, stream, nodes) as query:
+        yield query
+
+
+@contextmanager
+def run_in_folder(engine: Engine, spark: SparkSession, stream: Stream, nodes: int) -> Iterator[RunningEngine]:
+    """Run an engine in a temporary folder."""
     with (
         # Tasks that Spark cancels continue for a moment, and may still write.
         tempfile.TemporaryDirectory(prefix="bench-runtime-", ignore_cleanup_errors=True) as folder,
-        ENGINES[name](spark, stream, nodes, Path(folder)) as query,
+        engine(spark, stream, nodes, Path(folder)) as query,
     ):
         yield query

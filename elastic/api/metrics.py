@@ -141,6 +141,8 @@ METRICS: Sequence[Metric] = (
         lambda n: n.step is not None and n.step.overdue,
     ),
     _node("elastic_node_loading_units", "Units whose state the node is loading.", lambda n: n.loading),
+    _node("elastic_node_standby_units", "Units of other nodes that the node follows.", lambda n: n.standbys),
+    _node("elastic_node_standby_lag_batches", "Published batches that its standbys have not taken.", lambda n: n.lag),
     _table("elastic_key_table_entries", "Entries of the key table.", lambda t: t.entries),
     _table(
         "elastic_key_table_entries_allowed",

@@ -60,6 +60,8 @@ class Node(BaseModel):
     staged_bytes: int
     units: list[Unit]
     step: Step | None = Field(description="The current step; null between steps.")
+    standbys: list[Unit] = Field(description="Units of other nodes that the node follows.")
+    lag: int = Field(description="Published batches that some of the standbys have not taken.")
 
 
 class Recovery(BaseModel):
@@ -375,6 +377,8 @@ class SnapshotNode(BaseModel):
     work: float
     state_bytes: float
     step: Step | None
+    standbys: int
+    lag: int
 
 
 class Mark(BaseModel):

@@ -202,6 +202,8 @@ def _render_nodes(
                 work=float(workload.work[tasks].sum()),
                 state_bytes=float(workload.state[tasks].sum()),
                 step=None if node is None else render_step(node.step),
+                standbys=0 if node is None else len(node.standbys),
+                lag=0 if node is None else node.lag,
             )
         )
     return nodes

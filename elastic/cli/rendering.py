@@ -58,12 +58,13 @@ def render_status(status: Mapping[str, Any], load: Mapping[str, Any], assignment
 
 
 def _describe_activity(node: Mapping[str, Any]) -> str:
-    """Return what a node that is starting or in a long step does, else an empty text."""
+    """Return what a node does that is starting, in a long step, or follows units of others; else an empty text."""
     step = node["step"]
     if not node["serving"]:
         return "starting"
     if step is None or step["seconds"] < _LONG_STEP_SECONDS:
-        return ""
+        behind = f", {node['lag']} batches behind" if node.get("lag") else ""
+        return f"{len(node['standbys'])} standbys{behind}" if node.get("standbys") else ""
     return f"batch {step['batch']} for {step['seconds']:.0f} s" + (", overdue" if step["overdue"] else "")
 
 

@@ -72,7 +72,15 @@ class TaskMigration(MigrationHandle[Plan, MigrationView]):
     def _request_moves(self, *, paused: bool, cancelled: bool) -> None:
         minis = () if cancelled else self._mini_migrations
         self._cluster.begin(
-            MigrationRequested(self.id, self.plan.current, self.plan.target, minis, self.transfer == "direct", paused)
+            MigrationRequested(
+                self.id,
+                self.plan.current,
+                self.plan.target,
+                minis,
+                self.transfer == "direct",
+                paused,
+                self.mode == "warm",
+            )
         )
 
     def _count_moved(self, view: MigrationView) -> Moved:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MODES: Mapping[str, str] = {
     "progressive": "mini-migrations that are bounded per node",
     "live": "all moves at once, while the stream runs",
+    "warm": "mini-migrations in which targets follow their tasks before they take over",
     "suspend": "all moves at once, while the stream is suspended",
     "restart": "stop the stream and all nodes, then start them as planned; a baseline for comparison",
 }
@@ -30,7 +31,8 @@ TRANSFERS: Mapping[str, str] = {
 class ScaleRequest:
     """A target (exactly one of `nodes`, `add` and `remove`; none is a rebalance) and how to get there.
 
-    `tasks_per_node` and `bytes_per_node` bound what is in flight from or to a node at a time in `progressive` mode.
+    `tasks_per_node` and `bytes_per_node` bound what is in flight from or to a node at a time in `progressive` and
+    `warm` mode.
     """
 
     nodes: int | None = None

@@ -254,7 +254,7 @@ def _with_note(plan: _PlanKind, note: str) -> _PlanKind:
 
 
 def _mini_migrations(made: Plan, request: ScaleRequest) -> list[Sequence[Move]]:
-    if request.mode != "progressive":
+    if request.mode not in ("progressive", "warm"):
         return [made.moves]
     phases = schedule_mini_migrations(made.moves, request.tasks_per_node, request.bytes_per_node)
     return [phase.moves for phase in phases]

@@ -71,9 +71,10 @@ class CommitEpoch:
 
 @dataclass(frozen=True)
 class CommitAssignment:
-    """Commit an assignment, in a new epoch; answered by `AssignmentCommitted`."""
+    """Commit an assignment and the standbys of every task, in a new epoch; answered by `AssignmentCommitted`."""
 
     assignment: Ownership
+    standbys: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ taken every round of a batch.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from elastic.core import commands, events
@@ -15,7 +16,7 @@ from elastic.core.batches import Batches
 from elastic.core.commands import Command
 from elastic.core.crashes import LIMIT, Crashes, Death
 from elastic.core.hand_over import HandOvers
-from elastic.core.ids import Batch, Epoch, UnitId
+from elastic.core.ids import NO_BATCH, Batch, Epoch, UnitId
 from elastic.core.messages import (
     ApplyStep,
     CaughtUp,
@@ -24,6 +25,8 @@ from elastic.core.messages import (
     NodeFailed,
     NodeJoined,
     SnapshotTaken,
+    StandbysCaughtUp,
+    StandbysDropped,
     StateStored,
     StepApplied,
     StepEnded,
@@ -40,6 +43,7 @@ from elastic.core.recoveries import Recoveries
 from elastic.core.rekeying import Rekeyings
 from elastic.core.snapshots import Snapshots
 from elastic.core.stage_costs import NodeCosts
+from elastic.core.standbys import Standbys
 from elastic.core.view import JobView
 from elastic.errors import PoisonedStep, UnknownEvent
 from elastic.routing import Groupings, Routing
@@ -57,6 +61,7 @@ class Coordinator:
         emitting: Sequence[bool],
         nodes: Sequence[str],
         *,
+        standbys: Sequence[int] = (),  # of the units of each stage
         skips_poison: bool = False,  # whether rows that kill processes are quarantined rather than fail the job
     ) -> None:
         self.manifest = manifest
@@ -69,7 +74,10 @@ class Coordinator:
         self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
         self.snapshots = Snapshots(self._through)
         self.nodes = Nodes(lambda: self.manifest.number, nodes)
-        self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self._epoch)
+        self.standbys = Standbys(
+            self.placement, self.nodes, standbys or [0] * len(emitting), self._standby_installation, self._epoch
+        )
+        self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self.standbys, self._epoch)
         self.backlogs = Backlogs()
         self.crashes = Crashes()
         self.recoveries = Recoveries()
@@ -86,6 +94,8 @@ class Coordinator:
             UnitsReleased: self._units_released,
             StateStored: self._state_stored,
             UnitsInstalled: self._units_installed,
+            StandbysCaughtUp: self._standbys_caught_up,
+            StandbysDropped: self._standbys_dropped,
             StepStarted: self._step_started,
             StepEnded: self._step_ended,
             StepOverdue: self._step_overdue,
@@ -101,7 +111,7 @@ class Coordinator:
             events.RoundCommitted: self._round_committed,
             events.EpochCommitted: self._epoch_committed,
             events.AssignmentCommitted: self._assignment_committed,
-            events.ResultsPublished: lambda event: self.batches.results_published(event.batch),
+            events.ResultsPublished: self._results_published,
             events.SnapshotDue: lambda _: self.snapshots.request(),
             events.SnapshotLeaseOpened: self._snapshot_lease_opened,
             events.StatesCommitted: self._states_committed,
@@ -146,6 +156,7 @@ class Coordinator:
             self.placement.route(),
             self.placement.tasks_by_node(),
             self.nodes.views(),
+            self.placement.standbys(),
             self.hand_overs.view(),
             self.hand_overs.is_moving,
             self.rekeyings.view(self._awaited_by_rekeying()),
@@ -166,6 +177,9 @@ class Coordinator:
         return [
             *self.hand_overs.advance(),
             *self._install_units(),
+            *self.standbys.advance(
+                is_moving=self.hand_overs.is_under_way, can_install=not self.snapshots.is_committing
+            ),
             *self.batches.advance(),
             *self._continue_snapshot(),
         ]
@@ -189,8 +203,11 @@ class Coordinator:
         decided: list[Command] = []
         for name in self.nodes.without_units() if not self._epoch_requested else ():
             self.nodes.give_units(name)
+            self.standbys.note_change()
             decided += self.nodes.send(name, self._installation(self.placement.units_on(name), name))
         for name, units in self.placement.take_installs().items():
+            # A state that was captured on the way here may be newer than what the new owner starts from.
+            self.snapshots.drop(unit for unit in units if self.placement.released_state(unit) is None)
             decided += self.nodes.send(name, self._installation(units, name))
         return decided
 
@@ -205,7 +222,20 @@ class Coordinator:
             self.crashes.is_careful(node),
             self.crashes.suspects(node),
             self.placement.committed,
+            self._published_for_standbys(),
         )
+
+    def _standby_installation(self, units: Iterable[UnitId], node: str) -> InstallUnits:
+        """Let a node follow units from their saved states, whatever is on its way elsewhere."""
+        installation = self._installation(units, node)
+        handles = (
+            handle._replace(state=self.manifest.units[handle.unit], source=None, standby=True)
+            for handle in installation.units
+        )
+        return replace(installation, units=tuple(handles), careful=False, suspects=(), published=self.batches.published)
+
+    def _published_for_standbys(self) -> Batch:
+        return self.batches.published if self.placement.following() else NO_BATCH
 
     def _handle_of(self, unit: UnitId) -> UnitHandle:
         """With the newest state there is: one that was released on its way is not older than the last snapshot."""
@@ -225,17 +255,27 @@ class Coordinator:
         death = self.crashes.lost(event.node)
         if death is not None and death.deaths >= LIMIT and not self._isolate(death):
             return self._give_up(event, death)
-        self.recoveries.node_lost(event.node, event.reason, self._now)
         starting = self.nodes.start(event.node)
         self.batches.drop_reports(event.node)
         self.backlogs.node_lost(event.node)
         self.placement.node_lost(event.node)
-        self.snapshots.node_lost(event.node, self.placement.units_on(event.node))
-        return [starting, *self.hand_overs.node_lost(event.node)]
+        units = self.placement.units_on(event.node)
+        self.snapshots.node_lost(event.node, units)
+        self.standbys.note_change()
+        if death is None:  # else a step killed it that would kill a standby too
+            for node in self.standbys.promote(event.node, self.hand_overs.moving_tasks()):
+                self.crashes.take_over(node)
+        decided = self.hand_overs.node_lost(event.node)
+        owners = {self.placement.owner(unit) for unit in units}
+        self.recoveries.node_lost(event.node, event.reason, self._now, owners)
+        return [starting, *decided]
 
     def _isolate(self, death: Death) -> bool:
         """Whether the next incarnation can do better: it takes the step in a child process, unless this one did."""
-        return self._skips_poison and self.crashes.isolate(death)
+        if not self._skips_poison or not self.crashes.isolate(death):
+            return False
+        self.standbys.refresh(death.units)
+        return True
 
     def _give_up(self, event: events.NodeLost, death: Death) -> list[Command]:
         tasks = sorted({unit.task for unit in death.units})
@@ -276,6 +316,7 @@ class Coordinator:
         self.crashes.caught_up(event.node)
         self.recoveries.node_stopped(event.node)
         self.placement.node_lost(event.node)
+        self.standbys.note_change()
         self.snapshots.node_lost(event.node, ())
         return [stopping]
 
@@ -329,8 +370,9 @@ class Coordinator:
         )
         if event.routing is not None:
             self.placement.commit(event.routing)
-        message = ApplyStep(self._epoch(), step, self._take_routing_for_nodes(), self._take_costs_for_nodes())
-        return [command for name in self.placement.owners() for command in self.nodes.send(name, message)]
+        routing, costs = self._take_routing_for_nodes(), self._take_costs_for_nodes()
+        message = ApplyStep(self._epoch(), step, routing, costs, self._published_for_standbys())
+        return [command for name in self.placement.hosts_of_units() for command in self.nodes.send(name, message)]
 
     def _take_routing_for_nodes(self) -> Routing | None:
         """Return, once, the routing that nodes emit rows by from the next step on; None if that is as before."""
@@ -355,6 +397,19 @@ class Coordinator:
             self.batches.step_applied(report)
             self.backlogs.step_applied(report, self._now)
 
+    def _results_published(self, event: events.ResultsPublished) -> list[Command]:
+        """Tell standbys so, if no batch is in flight whose next step or publication will."""
+        self.batches.results_published(event.batch)
+        return [] if self.batches.pending_batches else self.standbys.publish(self.batches.published)
+
+    def _standbys_caught_up(self, report: StandbysCaughtUp) -> None:
+        if self.nodes.accepts(report):
+            self.standbys.caught_up(report.node, report.units)
+
+    def _standbys_dropped(self, report: StandbysDropped) -> None:
+        if self.nodes.accepts(report):
+            self.standbys.dropped(report.node, report.units)
+
     def _node_failed(self, report: NodeFailed) -> list[Command]:
         if not self.nodes.accepts(report):
             return []
@@ -367,8 +422,11 @@ class Coordinator:
         self.snapshots.lease_opened(event.lease, sorted(self.nodes.serving()))
 
     def _snapshot_taken(self, report: SnapshotTaken) -> None:
+        """Record what a node has saved of its own units: the next owner of others may start from older states."""
         if self.nodes.accepts(report):
-            self.snapshots.snapshot_taken(report)
+            states = tuple(ref for ref in report.states if self.placement.owner(ref.unit) == report.node)
+            unchanged = tuple(one for one in report.unchanged if self.placement.owner(one.unit) == report.node)
+            self.snapshots.snapshot_taken(replace(report, states=states, unchanged=unchanged))
 
     def _continue_snapshot(self) -> list[Command]:
         """Begin one that is due, ask the node whose turn it is, and commit when all have answered."""
@@ -423,4 +481,6 @@ class Coordinator:
     def _assignment_committed(self, event: events.AssignmentCommitted) -> list[Command]:
         self._learn(event.manifest)
         self.placement.commit(event.routing)
+        self.placement.is_committing = False
+        self.standbys.note_change()
         return self.hand_overs.assignment_committed(event.assignment)

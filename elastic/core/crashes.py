@@ -62,8 +62,12 @@ class Crashes:
         record.deaths[taking.position] += 1
         return Death(taking.position, taking.units, record.deaths[taking.position])
 
+    def take_over(self, node: str) -> None:
+        """Note that a node takes over units of a lost one, and with them the step that it may have died of."""
+        self._records[node].replaced = True
+
     def is_careful(self, node: str) -> bool:
-        """Whether the next incarnation of the node is to report its steps."""
+        """Whether the node is to report its steps while it replaces a lost one."""
         return node in self._records and self._records[node].replaced
 
     def suspects(self, node: str) -> tuple[Position, ...]:

@@ -66,7 +66,8 @@ class StartOwnersRequested:
 class MigrationRequested:
     """Move the tasks of each mini-migration, in order. The id is unique within the life of a driver.
 
-    With `direct` the sources offer their states to the targets and store them behind that.
+    With `direct` the sources offer their states to the targets and store them behind that. With `warm` the targets
+    follow the sources before they take over, and no state is stored for it.
     """
 
     id: str
@@ -75,6 +76,7 @@ class MigrationRequested:
     mini_migrations: tuple[tuple[Move, ...], ...]
     direct: bool = False
     paused: bool = False  # the caller paused it before it began
+    warm: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,13 @@ A migration is a sequence of mini-migrations, and a mini-migration is a set of h
     UnitsInstalled by every target -> CommitAssignment
     AssignmentCommitted -> DropUnits to every source, CloseMigrationLease, next mini-migration
 
+A *warm* migration lets the targets follow the units first, as standbys do, from the last snapshot and the log: the
+source works on. When a target has caught up, the source stops at the end of its batch and stores nothing, and the
+target, which has all but the last few steps, goes on. A target that is a standby already has nothing to load.
+
+    MigrationLeaseOpened -> InstallUnits to the target, to follow
+    StandbysCaughtUp by the target -> ReleaseUnits to the source, then as above
+
 The source keeps its state until the end, and the log keeps the input since the last snapshot. So the driver does not
 wait for a source that is lost before its states are stored: the target restores the tasks from the last snapshot and
 the log, and gets them once more if it waits for a state that only the source had. A lost target is replaced under its
@@ -29,7 +36,9 @@ from elastic.core.ids import Epoch, Task
 from elastic.core.messages import DropUnits, ReleaseUnits, StateStored, UnitsInstalled, UnitsReleased
 from elastic.core.nodes import Nodes
 from elastic.core.placement import Placement
+from elastic.core.standbys import Standbys
 from elastic.errors import IllegalTransition
+from elastic.routing.standbys import carry_standbys
 from migration import Move, Ownership, ScatteredAssignment, apply_moves
 
 _STORY_LENGTH = 1_000
@@ -40,14 +49,16 @@ class HandOverPhase(StrEnum):
     | phase | meaning |
     | --- | --- |
     | planned | nothing has happened |
+    | following | the target fetches the last saved state and follows the source, which works on |
     | releasing | the source finishes its batch, stops these tasks and stores or offers their state |
     | installing | the target fetches the state, verifies it and replays what came in between |
     | installed | the target works; the assignment is not committed yet |
     | restoring | the assignment is committed, but the target was lost meanwhile and fetches the state once more |
-    | done | the assignment is committed, the target works, and the source drops the tasks |
+    | done | the assignment is committed, the target works, and the source drops the tasks or follows them |
     """
 
     PLANNED = "planned"
+    FOLLOWING = "following"
     RELEASING = "releasing"
     INSTALLING = "installing"
     INSTALLED = "installed"
@@ -57,6 +68,8 @@ class HandOverPhase(StrEnum):
 
 class HandOverEvent(StrEnum):
     STARTED = "started"
+    STARTED_WARM = "started warm"
+    TARGET_CAUGHT_UP = "target caught up"
     STATE_RELEASED = "state released"
     SOURCE_LOST = "source lost"
     TARGET_LOST = "target lost"
@@ -65,6 +78,7 @@ class HandOverEvent(StrEnum):
 
 
 class HandOverAction(StrEnum):
+    FOLLOW = "follow units"
     RELEASE = "release units"
     INSTALL = "install units"
     DROP = "drop units"
@@ -76,8 +90,12 @@ _P, _E, _A = HandOverPhase, HandOverEvent, HandOverAction
 # there and changes nothing.
 TABLE: dict[tuple[HandOverPhase, HandOverEvent], tuple[HandOverPhase, tuple[HandOverAction, ...]]] = {
     (_P.PLANNED, _E.STARTED): (_P.RELEASING, (_A.RELEASE,)),
+    (_P.PLANNED, _E.STARTED_WARM): (_P.FOLLOWING, (_A.FOLLOW,)),
     (_P.PLANNED, _E.SOURCE_LOST): (_P.PLANNED, ()),
     (_P.PLANNED, _E.TARGET_LOST): (_P.PLANNED, ()),
+    (_P.FOLLOWING, _E.TARGET_CAUGHT_UP): (_P.RELEASING, (_A.RELEASE,)),
+    (_P.FOLLOWING, _E.SOURCE_LOST): (_P.INSTALLING, (_A.INSTALL,)),
+    (_P.FOLLOWING, _E.TARGET_LOST): (_P.FOLLOWING, (_A.FOLLOW,)),
     (_P.RELEASING, _E.STATE_RELEASED): (_P.INSTALLING, (_A.INSTALL,)),
     (_P.RELEASING, _E.SOURCE_LOST): (_P.INSTALLING, (_A.INSTALL,)),
     (_P.RELEASING, _E.TARGET_LOST): (_P.RELEASING, ()),
@@ -122,12 +140,16 @@ class HandOver(NamedTuple):
     tasks: tuple[Task, ...]
     size: float
 
+    def part(self, source: str, tasks: Sequence[Task]) -> "HandOver":
+        """Return the part of it that moves these of its tasks, from a node that has taken them over."""
+        return HandOver(source, self.target, tuple(tasks), self.size * len(tasks) / len(self.tasks))
+
     def __str__(self) -> str:
         return f"{len(self.tasks)} tasks: {self.source} -> {self.target} ({self.size:g})"
 
 
 class AwaitedNode(NamedTuple):
-    """A node that has to release or install these tasks."""
+    """A node that has to follow, release or install these tasks."""
 
     node: str
     action: str
@@ -194,7 +216,7 @@ class _Migration:
     is_cancelled: bool = False
     lease: str = ""  # of the mini-migration in flight
     lease_requested: bool = False
-    commit_requested: bool = False
+    committing: Ownership | None = None  # an assignment that may be committed at any moment
     done: list[HandOver] = field(default_factory=list)
     stored_bytes: int = 0
     direct_bytes: int = 0
@@ -217,14 +239,28 @@ class HandOvers:
     mini-migration has a lease of its own, so a paused migration pins nothing in the store.
     """
 
-    def __init__(self, placement: Placement, nodes: Nodes, batches: Batches, epoch: Callable[[], Epoch]) -> None:
+    def __init__(
+        self, placement: Placement, nodes: Nodes, batches: Batches, standbys: Standbys, epoch: Callable[[], Epoch]
+    ) -> None:
         self._placement = placement
         self._nodes = nodes
         self._batches = batches
+        self._standbys = standbys
         self._epoch = epoch
         self._migration: _Migration | None = None
         self._unconfirmed: dict[str, list[UnitsReleased]] = {}  # by source: its last results are not all reported
         self._view: MigrationView | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a migration is under way, paused or not."""
+        return self._migration is not None and not self._migration.is_over
+
+    def moving_tasks(self) -> set[Task]:
+        """Return the tasks that no standby may take over, because the table decides who has them next."""
+        in_flight = self._migration.in_flight if self._migration is not None else ()
+        settled = (HandOverPhase.FOLLOWING, HandOverPhase.DONE)
+        return {task for one in in_flight if one.phase not in settled for task in one.hand_over.tasks}
 
     @property
     def is_moving(self) -> bool:
@@ -262,7 +298,7 @@ class HandOvers:
         """Give the migration up, because all nodes stop; None, and nothing changes, if its commit is under way."""
         migration = self._migration
         if migration is not None and not migration.is_over:
-            if migration.commit_requested:
+            if migration.committing is not None:
                 return None
             migration.is_cancelled = True
             migration.in_flight.clear()
@@ -281,12 +317,15 @@ class HandOvers:
             return [commands.CloseMigrationLease(lease)]
         migration.lease_requested = False
         migration.lease = lease
-        next_mini = migration.waiting.pop(0)
+        next_mini = self._from_owners(migration.waiting.pop(0))
         migration.in_flight = [_InFlight(hand_over, missing=set(hand_over.tasks)) for hand_over in next_mini]
-        return [command for one in migration.in_flight for command in self._advance(one, HandOverEvent.STARTED)]
+        if not next_mini:
+            self._add_stranded(migration)
+        event = HandOverEvent.STARTED_WARM if migration.spec.warm else HandOverEvent.STARTED
+        return [command for one in migration.in_flight for command in self._advance(one, event)]
 
     def units_released(self, report: UnitsReleased) -> None:
-        if all(self._placement.is_leaving(ref.unit, report.node) for ref in report.states):
+        if all(self._placement.is_leaving(one.unit, report.node) for one in report.last_batches):
             self._unconfirmed.setdefault(report.node, []).append(report)
 
     def state_stored(self, report: StateStored) -> None:
@@ -309,16 +348,19 @@ class HandOvers:
 
     def assignment_committed(self, assignment: Ownership) -> list[Command]:
         migration = self._migration
-        if migration is None or not migration.commit_requested or assignment.owners != self._after().owners:
+        if migration is None or migration.is_over:
             return []
-        migration.assignment = self._after()
-        migration.commit_requested = False
+        migration.assignment = assignment
+        if migration.committing is None:
+            return []  # standbys have taken over tasks that do not move
+        migration.committing = None
         migration.story.append("the assignment is committed")
         event = HandOverEvent.ASSIGNMENT_COMMITTED
         return [command for one in migration.in_flight for command in self._advance(one, event)]
 
     def node_lost(self, node: str) -> list[Command]:
         self._unconfirmed.pop(node, None)
+        self._split_followed(node)
         decided: list[Command] = []
         for one in self._migration.in_flight if self._migration is not None else ():
             if one.hand_over.source == node:
@@ -328,6 +370,24 @@ class HandOvers:
                 decided += self._advance(one, HandOverEvent.TARGET_LOST)
         return decided
 
+    def _split_followed(self, lost: str) -> None:
+        """Let targets follow the standbys that have taken over from a lost source; the other tasks still are its own.
+
+        A target that has taken over itself is told to install what it has, like one whose source is lost for good.
+        """
+        migration = self._migration
+        for one in list(migration.in_flight) if migration is not None else ():
+            if migration is None or one.phase is not HandOverPhase.FOLLOWING or one.hand_over.source != lost:
+                continue
+            by_owner = self._group_by_owner(one.hand_over)
+            lost_tasks = [*by_owner.pop(lost, ()), *by_owner.pop(one.hand_over.target, ())]
+            parts = [(lost, lost_tasks)] if lost_tasks else []
+            parts += by_owner.items()
+            index = migration.in_flight.index(one)
+            migration.in_flight[index : index + 1] = [
+                _InFlight(one.hand_over.part(source, tasks), one.phase, set(tasks)) for source, tasks in parts
+            ]
+
     # What follows from it.
 
     def advance(self) -> list[Command]:
@@ -336,13 +396,18 @@ class HandOvers:
         migration = self._migration
         if migration is None:
             return decided
+        for one in migration.in_flight:
+            if one.phase is HandOverPhase.FOLLOWING and self._has_caught_up(one.hand_over):
+                decided += self._advance(one, HandOverEvent.TARGET_CAUGHT_UP)
         phases = {one.phase for one in migration.in_flight}
-        if phases == {HandOverPhase.INSTALLED} and not migration.commit_requested:
-            migration.commit_requested = True
-            decided.append(commands.CommitAssignment(self._after()))
+        if phases == {HandOverPhase.INSTALLED} and not self._placement.is_committing:
+            migration.committing = after = self._after()
+            self._placement.is_committing = True
+            decided.append(commands.CommitAssignment(after, carry_standbys(self._placement.committed, after)))
         elif phases == {HandOverPhase.DONE}:
             migration.done += [one.hand_over for one in migration.in_flight]
             migration.in_flight.clear()
+            self._add_stranded(migration)
         if not migration.in_flight:
             decided += self._close_lease()
         if migration.can_continue and not migration.lease_requested:
@@ -367,7 +432,7 @@ class HandOvers:
             tuple(_awaited(migration.in_flight)),
             migration.is_paused,
             migration.is_cancelled,
-            migration.commit_requested,
+            migration.committing is not None,
             total - len(migration.waiting) - bool(migration.in_flight),
             total,
             sum(len(one.tasks) for one in migration.done),
@@ -393,17 +458,24 @@ class HandOvers:
         assert migration is not None  # noqa: S101 - for the type checker; a hand-over belongs to one
         migration.story.append(f"{action}: {hand_over}")
         units = self._placement.units_of(hand_over.tasks)
+        if action is HandOverAction.FOLLOW:
+            self._placement.prepare(units, hand_over.target)
+            self._standbys.note_change()
+            return self._nodes.request_start(hand_over.target)
         if action is HandOverAction.RELEASE:
             self._placement.begin_move(units, hand_over.target)
-            message = ReleaseUnits(self._epoch(), tuple(units), migration.lease, migration.spec.direct)
+            spec = migration.spec
+            message = ReleaseUnits(self._epoch(), tuple(units), migration.lease, spec.direct, spec.warm)
             # A source that has no units at the moment was lost with them: the target restores them.
             return self._nodes.send(hand_over.source, message) or self.node_lost(hand_over.source)
         if action is HandOverAction.INSTALL:
             # The target may have been stopped: a restart that was paused for a moment begins with the old nodes alone.
+            self._placement.begin_move(units, hand_over.target)
             self._placement.request_install(units, hand_over.target)
             return self._nodes.request_start(hand_over.target)
         self._placement.end_move(units)
-        return self._nodes.send(hand_over.source, DropUnits(self._epoch(), tuple(units)))
+        dropped = tuple(unit for unit in units if not self._standbys.wants(unit, hand_over.source))
+        return self._nodes.send(hand_over.source, DropUnits(self._epoch(), dropped)) if dropped else []
 
     def _confirm_releases(self) -> list[Command]:
         """Install what was released, but not before the last results of the source are reported.
@@ -413,7 +485,7 @@ class HandOvers:
         decided: list[Command] = []
         for source, reports in self._unconfirmed.items():
             for report in list(reports):
-                if all(self._batches.has_reported(ref.unit, ref.batch) for ref in report.states):
+                if all(self._batches.has_reported(one.unit, one.batch) for one in report.last_batches):
                     reports.remove(report)
                     self._placement.units_released(source, report.states, stored=report.stored)
                     decided += self._released(report)
@@ -421,7 +493,7 @@ class HandOvers:
 
     def _released(self, report: UnitsReleased) -> list[Command]:
         decided: list[Command] = []
-        tasks = {Task(ref.unit.task) for ref in report.states}
+        tasks = {Task(one.unit.task) for one in report.last_batches}
         for one in self._migration.in_flight if self._migration is not None else ():
             is_source = one.hand_over.source == report.node and tasks.issuperset(one.hand_over.tasks)
             if is_source and one.phase is HandOverPhase.RELEASING and self._migration is not None:
@@ -440,13 +512,48 @@ class HandOvers:
             for task in one.hand_over.tasks
         ]
         target = migration.spec.target
-        nodes = list(dict.fromkeys((*migration.assignment.nodes, *target.nodes)))
-        after = apply_moves(migration.assignment, moves, nodes)
+        owners = self._placement.settled_owners()
+        nodes = list(dict.fromkeys((*migration.assignment.nodes, *target.nodes, *owners)))
+        after = apply_moves(ScatteredAssignment.from_owners(owners, nodes), moves, nodes)
         if after.owners == target.owners:
             return target
-        # Without nodes that own nothing: after a cancellation they leave, and no plan may count on them.
-        working = set(after.owners)
+        # Without nodes that own nothing: after a cancellation they leave, and no plan may count on them. A node that
+        # was there before and stays may have lost its tasks to standbys.
+        working = {*after.owners, *set(migration.spec.current.nodes).intersection(target.nodes)}
         return ScatteredAssignment.from_owners(after.owners, [node for node in nodes if node in working])
+
+    def _from_owners(self, mini: Sequence[HandOver]) -> list[HandOver]:
+        """Return the hand-overs of a mini-migration from the nodes that own the tasks now.
+
+        Another node than planned does after a standby has taken over; if that is the target, nothing is left to do.
+        """
+        current: list[HandOver] = []
+        for planned in mini:
+            by_owner = self._group_by_owner(planned)
+            current += [planned.part(owner, tasks) for owner, tasks in by_owner.items() if owner != planned.target]
+        return current
+
+    def _add_stranded(self, migration: _Migration) -> None:
+        """At the end, move tasks that standbys took over on nodes that are to leave."""
+        if migration.waiting or migration.is_cancelled:
+            return
+        target = migration.spec.target
+        leaving = set(migration.spec.current.nodes).difference(target.nodes)
+        stranded: dict[tuple[str, str], list[Task]] = defaultdict(list)
+        for task, owner in enumerate(self._placement.settled_owners()):
+            if owner in leaving and owner != target.owners[task]:
+                stranded[owner, target.owners[task]].append(Task(task))
+        if stranded:
+            migration.waiting.append([HandOver(*pair, tuple(tasks), 0.0) for pair, tasks in stranded.items()])
+
+    def _group_by_owner(self, hand_over: HandOver) -> dict[str, list[Task]]:
+        by_owner: dict[str, list[Task]] = defaultdict(list)
+        for task in hand_over.tasks:
+            by_owner[self._placement.owner(self._placement.units_of([task])[0])].append(task)
+        return by_owner
+
+    def _has_caught_up(self, hand_over: HandOver) -> bool:
+        return self._placement.has_standbys(hand_over.target, self._placement.units_of(hand_over.tasks))
 
     def _close_lease(self) -> list[Command]:
         if self._migration is None or not self._migration.lease:
@@ -469,7 +576,9 @@ def _hand_overs(moves: Sequence[Move]) -> list[HandOver]:
 def _awaited(in_flight: Sequence[_InFlight]) -> list[AwaitedNode]:
     found = []
     for one in in_flight:
-        if one.phase is HandOverPhase.RELEASING:
+        if one.phase is HandOverPhase.FOLLOWING:
+            found.append(AwaitedNode(one.hand_over.target, "follow", one.hand_over.tasks))
+        elif one.phase is HandOverPhase.RELEASING:
             found.append(AwaitedNode(one.hand_over.source, "release", one.hand_over.tasks))
         elif one.awaits_target:
             found.append(AwaitedNode(one.hand_over.target, "install", tuple(sorted(one.missing))))

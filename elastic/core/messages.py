@@ -49,6 +49,8 @@ class UnitHandle(NamedTuple):
     The driver has the output of the unit's steps up to `reported`; the node must not report these again.
     `source` is the address of a node that offers the same state: it has it before the store does, or sooner.
     Steps at `isolated` have killed processes: the node lets a child process try them.
+    A `standby` only follows the published batches. A node that follows the unit already, and is not behind its saved
+    state, becomes active without loading anything.
     """
 
     unit: UnitId
@@ -57,6 +59,7 @@ class UnitHandle(NamedTuple):
     reported: Position
     source: str | None = None
     isolated: tuple[Position, ...] = ()
+    standby: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class InstallUnits(Message):
 
     `routing` holds for what these steps and the next ones emit, until an `ApplyStep` has another.
     A node that replaces a lost one is `careful`: it reports each of these steps before it takes it, and at `suspects`,
-    where processes of this node died before, each unit.
+    where processes of this node died before, each unit. Standbys take the steps up to the batch that was `published`.
     """
 
     epoch: Epoch
@@ -74,6 +77,7 @@ class InstallUnits(Message):
     careful: bool = False
     suspects: tuple[Position, ...] = ()
     routing: Routing | None = None  # None: as before
+    published: Batch = NO_BATCH
 
 
 @dataclass(frozen=True)
@@ -82,13 +86,23 @@ class ApplyStep(Message):
 
     `routing` holds for what the steps from this one on emit. It comes with a step that new groupings were committed
     with, and after tasks have moved if nodes choose units by load. `costs` are those of all nodes, for nodes that send
-    rows to a shuffled stage.
+    rows to a shuffled stage. Standbys take the step when its batch is published; they may take the steps up to the
+    batch that was `published` last.
     """
 
     epoch: Epoch
     step: Step
     routing: Routing | None = None
     costs: tuple[NodeCosts, ...] | None = None  # None: as before
+    published: Batch = NO_BATCH
+
+
+@dataclass(frozen=True)
+class FollowBatches(Message):
+    """Let standbys take all steps up to the end of this batch, because no other command that says so follows soon."""
+
+    epoch: Epoch
+    published: Batch
 
 
 @dataclass(frozen=True)
@@ -104,18 +118,20 @@ class TakeSnapshot(Message):
 class ReleaseUnits(Message):
     """Stop these units at the end of their batch, store their states under the lease, and keep them until `DropUnits`.
 
-    With `direct`, offer the states to other nodes, report that, and store them afterwards.
+    With `direct`, offer the states to other nodes, report that, and store them afterwards. With `warm`, store nothing:
+    another node follows the units.
     """
 
     epoch: Epoch
     units: tuple[UnitId, ...]
     lease: str
     direct: bool = False
+    warm: bool = False
 
 
 @dataclass(frozen=True)
 class DropUnits(Message):
-    """Drop these released units: another node has installed them."""
+    """Drop these units: released ones that another node has installed, and standbys that are no longer wanted."""
 
     epoch: Epoch
     units: tuple[UnitId, ...]
@@ -220,12 +236,28 @@ class SnapshotTaken(NodeReport):
     unchanged: tuple[UnchangedUnit, ...] = ()
 
 
+class StoppedUnit(NamedTuple):
+    """A unit that takes no step after this batch."""
+
+    unit: UnitId
+    batch: Batch
+
+
 @dataclass(frozen=True)
 class UnitsReleased(NodeReport):
-    """The answer to `ReleaseUnits`: one state for every unit, `stored` already, or offered and stored later."""
+    """The answer to `ReleaseUnits`: one state for every unit, `stored` already, or offered and stored later.
+
+    The answer to a `warm` one has no states, and the batch after which each unit has `stopped`.
+    """
 
     states: tuple[StateRef, ...]
     stored: bool = True
+    stopped: tuple[StoppedUnit, ...] = ()
+
+    @property
+    def last_batches(self) -> tuple[StoppedUnit, ...]:
+        """The units, with or without states, and the batch after which each has stopped."""
+        return (*(StoppedUnit(ref.unit, Batch(ref.batch)) for ref in self.states), *self.stopped)
 
 
 @dataclass(frozen=True)
@@ -244,6 +276,20 @@ class UnitsInstalled(NodeReport):
 
 
 @dataclass(frozen=True)
+class StandbysCaughtUp(NodeReport):
+    """These standbys have taken every batch that was published, as far as their node knew."""
+
+    units: tuple[UnitId, ...]
+
+
+@dataclass(frozen=True)
+class StandbysDropped(NodeReport):
+    """The node has dropped these standbys: the log of their next step is gone, and a newer state replaces it."""
+
+    units: tuple[UnitId, ...]
+
+
+@dataclass(frozen=True)
 class NodeFailed(NodeReport):
     """A node cannot continue, and neither could another one in its place: the operator raised."""
 
@@ -258,10 +304,10 @@ class Heartbeat(NodeReport):
     """
 
     busy_seconds: float = 0.0  # since the node started
-    pending_steps: int = 0  # committed steps that some unit on the node has not taken
+    pending_steps: int = 0  # committed steps that some active unit on the node has not taken
     epoch: Epoch = FIRST_EPOCH
     loading: int = 0  # units whose states have not arrived
-    done_batch: Batch = NO_BATCH  # the newest batch that all units on the node have taken
+    done_batch: Batch = NO_BATCH  # the newest batch that all active units on the node have taken
     next_timer_ms: int | None = None  # when the earliest processing-time timer is due
     staged_bytes: int = 0
     replayed_rows: int = 0
@@ -269,11 +315,21 @@ class Heartbeat(NodeReport):
     keys: KeyStatistics | None = None  # of the last complete interval; None before the first
     costs: tuple[StageCosts, ...] = ()  # of the shuffled stages that are measured
     running: RunningStep | None = None
+    standbys: tuple[UnitStatistics, ...] = ()
+    followed_batch: Batch = NO_BATCH  # the newest batch that all standbys on the node have taken
 
 
-NodeCommand = InstallUnits | ApplyStep | TakeSnapshot | ReleaseUnits | DropUnits | LeaveJob
+NodeCommand = InstallUnits | ApplyStep | FollowBatches | TakeSnapshot | ReleaseUnits | DropUnits | LeaveJob
 
-COMMANDS: tuple[type[Message], ...] = (InstallUnits, ApplyStep, TakeSnapshot, ReleaseUnits, DropUnits, LeaveJob)
+COMMANDS: tuple[type[Message], ...] = (
+    InstallUnits,
+    ApplyStep,
+    FollowBatches,
+    TakeSnapshot,
+    ReleaseUnits,
+    DropUnits,
+    LeaveJob,
+)
 REPORTS: tuple[type[NodeReport], ...] = (
     NodeJoined,
     SpareReady,
@@ -286,6 +342,8 @@ REPORTS: tuple[type[NodeReport], ...] = (
     UnitsReleased,
     StateStored,
     UnitsInstalled,
+    StandbysCaughtUp,
+    StandbysDropped,
     NodeFailed,
     Heartbeat,
 )

@@ -76,6 +76,10 @@ class Nodes:
     def address(self, name: str) -> str:
         return self._nodes[name].address
 
+    def hosts(self) -> dict[str, str]:
+        """Return the host of every node that has joined."""
+        return {name: node.address.rpartition(":")[0] for name, node in self._nodes.items() if node.joined}
+
     def join(self, event: NodeJoined) -> bool:
         """Note that a node has joined; return whether it is the current incarnation and joins for the first time."""
         node = self._nodes.get(event.node)

@@ -22,6 +22,7 @@ def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: i
             runner.output_schema,
             stage.grouping,
             stage.cost_key,
+            stage.standbys,
         )
         for stage, runner in zip(stages, build_runners(stages, input_schema), strict=True)
     )
@@ -41,6 +42,14 @@ def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
 def emitting(stages: Sequence[StageRunner]) -> list[bool]:
     """Return for each stage whether its rows may cause another round."""
     return [stage.emits_rows_to_stages for stage in stages]
+
+
+def count_standbys(pipeline: Description, default: int) -> list[int]:
+    """Return for each stage how many standbys its units have; a stateless operator has nothing to take over."""
+    return [
+        0 if stage.operator.stateless else default if stage.standbys is None else stage.standbys
+        for stage in pipeline.stages
+    ]
 
 
 def select_counted_stages(pipeline: Description, which: str) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
-"""Where units are: who owns each, where senders bring its rows, and the states that were released on their way."""
+"""Where units are: who owns each, which nodes follow it, where senders bring its rows, and states on their way."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from elastic.core.ids import Task, UnitId
@@ -20,9 +21,11 @@ class Placement:
     """The committed routing, and how it differs while units move.
 
     Every unit has one owner: the node whose reports about it are accepted. It changes when the driver tells the new
-    owner to install the unit; the committed routing follows. Senders bring rows to the new owner once it is known.
+    owner to install the unit; the committed routing follows. Senders bring rows to the new owner once it is known, and
+    to the nodes that follow the unit as standbys.
 
-    Invariant: a released state is in the store, or its source lives. What only a lost node had is not here.
+    Invariant: a released state is in the store, or its source lives. What only a lost node had is not here. No node
+    owns and follows the same unit: an owner that is told to install a unit stops being its standby.
     """
 
     def __init__(self, routing: Routing, units: frozenset[UnitId]) -> None:
@@ -33,13 +36,35 @@ class Placement:
         self._stored: dict[UnitId, str] = {}  # the key of its released state, once that is in the store
         self._installed: set[UnitId] = set()
         self._to_install: dict[str, set[UnitId]] = {}  # by target, until it is told
+        self._standbys: dict[str, dict[UnitId, bool]] = {}  # by node: whether each has caught up
+        self._standby_view: Mapping[str, tuple[UnitId, ...]] | None = None
+        self._prepared: dict[UnitId, str] = {}  # targets that follow units which are about to move there
+        self.is_committing = False  # an assignment is on its way into the store: the next one waits, to include it
         self._route: Routing | None = None
         self._tasks: dict[str, tuple[Task, ...]] | None = None
         self.reset()
 
     def owners(self) -> list[str]:
-        """Return the nodes that have units."""
+        """Return the nodes that own units."""
         return sorted(set(self._owners.values()))
+
+    def hosts_of_units(self) -> list[str]:
+        """Return the nodes that take steps: owners, and those that follow."""
+        return sorted({*self._owners.values(), *self.following()})
+
+    def settled_owners(self) -> tuple[str, ...]:
+        """Return the owner of every task, and the committed one where the task moves."""
+        committed = self.committed.assignment.owners
+        units = (UnitId(0, task) for task in range(len(committed)))
+        return tuple(committed[unit.task] if unit in self._destinations else self._owners[unit] for unit in units)
+
+    def count_units(self) -> Mapping[str, int]:
+        """Return the number of units that each node owns."""
+        return Counter(self._owners.values())
+
+    def tasks_of(self, node: str) -> list[Task]:
+        """Return the tasks of which a node owns a unit."""
+        return sorted({Task(unit.task) for unit, owner in self._owners.items() if owner == node})
 
     def owner(self, unit: UnitId) -> str:
         return self._owners[unit]
@@ -60,6 +85,54 @@ class Placement:
         """Return the units of these tasks in all stages."""
         wanted = set(tasks)
         return sorted(unit for unit in self._owners if unit.task in wanted)
+
+    # Standbys.
+
+    def follow(self, node: str, units: Iterable[UnitId]) -> None:
+        """Note that a node is told to follow these units."""
+        self._standbys.setdefault(node, {}).update(dict.fromkeys(units, False))
+        self._route = self._standby_view = None
+
+    def unfollow(self, node: str, units: Iterable[UnitId]) -> None:
+        for unit in list(units):
+            self._standbys.get(node, {}).pop(unit, None)
+        self._route = self._standby_view = None
+
+    def standbys_caught_up(self, node: str, units: Iterable[UnitId]) -> None:
+        followed = self._standbys.get(node, {})
+        followed.update({unit: True for unit in units if unit in followed})
+        self._standby_view = None
+
+    def followed_by(self, node: str) -> Collection[UnitId]:
+        return self._standbys.get(node, {}).keys()
+
+    def standbys(self) -> Mapping[str, tuple[UnitId, ...]]:
+        """Return the standbys on each node that could take over now: the same object until that changes."""
+        if self._standby_view is None:
+            ready = {node: sorted(unit for unit in units if units[unit]) for node, units in self._standbys.items()}
+            self._standby_view = {node: tuple(units) for node, units in ready.items() if units}
+        return self._standby_view
+
+    def following(self) -> list[str]:
+        """Return the nodes that follow units."""
+        return sorted(node for node, units in self._standbys.items() if units)
+
+    def has_standbys(self, node: str, units: Iterable[UnitId]) -> bool:
+        """Whether a node follows all these units and has caught up with them."""
+        followed = self._standbys.get(node, {})
+        return all(followed.get(unit, False) for unit in units)
+
+    def prepare(self, units: Iterable[UnitId], target: str) -> None:
+        """Let the target follow units that are about to move there."""
+        self._prepared.update(dict.fromkeys(units, target))
+
+    def is_prepared(self, unit: UnitId, node: str) -> bool:
+        return self._prepared.get(unit) == node
+
+    def prepared_for(self, node: str) -> list[UnitId]:
+        return [unit for unit, target in self._prepared.items() if target == node]
+
+    # Moves.
 
     def begin_move(self, units: Iterable[UnitId], target: str) -> None:
         self._destinations.update(dict.fromkeys(units, target))
@@ -85,6 +158,8 @@ class Placement:
 
     def node_lost(self, node: str) -> None:
         """Forget what only that node had, and what had arrived there."""
+        if self._standbys.pop(node, None):
+            self._route = self._standby_view = None
         self._installed.difference_update(self.units_on(node))
         for unit, (ref, source) in list(self._released.items()):
             if source == node and self._stored.get(unit) == ref.key:
@@ -94,7 +169,9 @@ class Placement:
 
     def request_install(self, units: Iterable[UnitId], target: str) -> None:
         """Make the target the owner; it is told by the next `take_installs`."""
+        units = list(units)
         self._to_install.setdefault(target, set()).update(units)
+        self.unfollow(target, units)
         for unit in units:
             if self._owners[unit] != target:
                 self._owners[unit] = target
@@ -120,6 +197,7 @@ class Placement:
             self._released.pop(unit, None)
             self._stored.pop(unit, None)
             self._installed.discard(unit)
+            self._prepared.pop(unit, None)
         self._route = None
 
     def commit(self, routing: Routing) -> None:
@@ -130,6 +208,8 @@ class Placement:
         """Return to the committed routing; nothing moves."""
         self.end_move(list(self._owners))
         self._to_install.clear()
+        self._standbys.clear()
+        self._standby_view = None
         self._owners = {unit: self.committed.owners(unit)[0] for unit in self._owners}
         self._tasks = None
 
@@ -140,11 +220,24 @@ class Placement:
         return self._route
 
     def _current_route(self) -> Routing:
-        if not self._destinations:
-            return self.committed
-        assignment = self.committed.assignment
-        owners = list(assignment.owners)
+        committed = self.committed
+        owners = [self._owners[UnitId(0, task)] for task in range(committed.assignment.tasks)]
         for unit, node in self._destinations.items():
             owners[unit.task] = node
-        nodes = list(dict.fromkeys((*assignment.nodes, *owners)))
-        return self.committed.with_assignment(ScatteredAssignment.from_owners(owners, nodes), self.committed.epoch)
+        standbys = self._standbys_by_task(owners)
+        if tuple(owners) == committed.assignment.owners:
+            if standbys == committed.standbys:
+                return committed
+            return committed.with_assignment(committed.assignment, committed.epoch, standbys)
+        nodes = list(dict.fromkeys((*committed.assignment.nodes, *owners)))
+        assignment = ScatteredAssignment.from_owners(owners, nodes)
+        return committed.with_assignment(assignment, committed.epoch, standbys)
+
+    def _standbys_by_task(self, owners: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the nodes that get rows for standbys: those that follow units of the first stage."""
+        following: list[list[str]] = [[] for _ in owners]
+        for node in self.following():
+            for task in {unit.task for unit in self._standbys[node] if unit.stage == 0}:
+                if node != owners[task]:
+                    following[task].append(node)
+        return tuple(map(tuple, following)) if any(following) else ()

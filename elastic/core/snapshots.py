@@ -101,6 +101,11 @@ class Snapshots:
         snapshot.drop(units)
         snapshot.drop([unit for unit, reporter in snapshot.reported_by.items() if reporter == node])
 
+    def drop(self, units: Iterable[UnitId]) -> None:
+        """Leave out what was saved of these units."""
+        if self._snapshot is not None and not self._snapshot.committing:
+            self._snapshot.drop(units)
+
     def commit_if_complete(self, published: Batch, units: UnitStates) -> list[Command]:
         """Commit when all nodes have answered and the results of every batch that the states include are published."""
         snapshot = self._snapshot

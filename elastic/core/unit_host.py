@@ -2,20 +2,23 @@
 
 A unit takes every committed step once, in order. Units on one node need not be at the same step: one that was just
 installed repeats old steps while the others take new ones. Replay differs from normal work in one point only: the
-output of a step that was reported before is dropped.
+output of a step that was reported before is dropped. Standbys (see `hosted_unit`) take the same steps when their batch
+is published.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from elastic.core.ids import FIRST_EPOCH, NO_BATCH, Batch, Epoch, UnitId
+from elastic.core.hosted_unit import HostedUnit
+from elastic.core.ids import FIRST_EPOCH, NO_BATCH, Batch, UnitId
 from elastic.core.messages import (
     ApplyStep,
     DropUnits,
+    FollowBatches,
     InstallUnits,
     ReleaseUnits,
     TakeSnapshot,
@@ -23,48 +26,13 @@ from elastic.core.messages import (
     UnitHandle,
 )
 from elastic.core.statistics import UnitStatistics
-from elastic.core.steps import Position, Step, end_of
+from elastic.core.steps import Position, Step
 from elastic.errors import StateUnavailable
 from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.results import UNIT
 from elastic.routing import Routing
-from storage.state import StateRef
-
-
-@dataclass
-class _Unit:
-    """One unit of state, after the step at `position`; `state` is None while it is being loaded."""
-
-    id: UnitId
-    position: Position
-    complete: bool  # whether that step ended its batch
-    changed: Batch  # the last batch that may have changed the state
-    reported: Position
-    epoch: Epoch  # in which it was installed, or released
-    saved: StateRef | None  # what it is loaded from
-    isolated: tuple[Position, ...] = ()  # steps that a child process has to try
-    last_batch: Batch | None = None  # if it is being released: the batch after which it stops
-    state: UnitState | None = None
-    measured: int = -2  # the value of `changed` when the size was measured last
-    rows: int = 0
-    seconds: float = 0.0
-    state_bytes: int = 0
-
-    @property
-    def is_released(self) -> bool:
-        """Whether it has stopped. It is kept in case that its new node does not get it."""
-        stopped = self.last_batch is not None and self.complete and self.position.batch >= self.last_batch
-        return stopped and self.state is not None
-
-    @property
-    def next_position(self) -> Position | None:
-        """The position of the step that it takes next; None if it takes no more, or is not ready."""
-        if self.state is None or self.is_released:
-            return None
-        batch, round_ = self.position
-        return Position(Batch(batch + 1), 0) if self.complete else Position(batch, round_ + 1)
 
 
 class ReadyStep(NamedTuple):
@@ -74,6 +42,14 @@ class ReadyStep(NamedTuple):
     units: tuple[UnitId, ...]
     cause: str = ""
     routing: Routing | None = None  # of what the step emits
+    standby: bool = False  # whether the units are standbys
+
+
+class Installation(NamedTuple):
+    """What an `InstallUnits` leads to: states to load, and standbys that have become active with the state they had."""
+
+    to_load: tuple[UnitHandle, ...]
+    promoted: tuple[UnitId, ...]
 
 
 @dataclass
@@ -129,45 +105,44 @@ class UnitHost:
         self._isolate = isolate
         self.observe_step: ObserveStep | None = None
         self.epoch = FIRST_EPOCH
+        self.published = NO_BATCH  # the newest batch that standbys may take, as far as this node knows
         self._routing: Routing | None = None  # as of the newest command; None before the first
         self._taken_routing: Routing | None = None  # of the newest step that was taken
         self.replayed_rows = 0
         self._runners = runners
-        self._units: dict[UnitId, _Unit] = {}
+        self._units: dict[UnitId, HostedUnit] = {}
+        self._follows = False  # whether any of them is a standby
         self._steps: dict[Position, _KnownStep] = {}
+        self._followed_steps = 0  # known ones that only standbys have to take
         self._snapshot: TakeSnapshot | None = None
         self._to_capture: list[UnitId] = []
 
-    def install(self, message: InstallUnits) -> tuple[UnitHandle, ...]:
-        """Return the units to load now; those that are here already are not loaded again.
-
-        A unit that is still being loaded is loaded again if the message has another state for it: the state before may
-        never arrive.
-        """
+    def install(self, message: InstallUnits) -> Installation:
+        """Give the units of the message their roles, and return those to load; see `HostedUnit.has_to_load`."""
         self.epoch = max(self.epoch, message.epoch)
-        new = tuple(handle for handle in message.units if self._is_new(handle, message.epoch))
-        for handle in new:
-            changed = Batch(handle.state.batch) if handle.state else NO_BATCH
-            self._units[handle.unit] = _Unit(
-                handle.unit,
-                end_of(handle.through),
-                True,
-                changed,
-                handle.reported,
-                message.epoch,
-                handle.state,
-                handle.isolated,
-            )
+        self.published = max(self.published, message.published)
+        to_load, promoted = [], []
+        for handle in message.units:
+            unit = self._units.get(handle.unit)
+            if unit is None or unit.has_to_load(handle, message.epoch):
+                self._units[handle.unit] = HostedUnit.to_load(handle, message.epoch)
+                to_load.append(handle)
+            elif unit.take_role(handle, message.epoch):
+                promoted.append(unit.id)
         self._routing = message.routing or self._routing
         known = [_KnownStep(step, message.cause, self._routing) for step in message.steps]
         self._steps.update((one.step.position, one) for one in known)
-        self._forget_steps()
-        return new
+        self._roles_changed()
+        return Installation(tuple(to_load), tuple(promoted))
 
     def is_waiting_for(self, handle: UnitHandle) -> bool:
         """Return whether this state of the unit is still to be loaded: not there yet, and not replaced by another."""
         unit = self._units.get(handle.unit)
         return unit is not None and unit.state is None and unit.saved == handle.state
+
+    def is_standby(self, unit_id: UnitId) -> bool:
+        unit = self._units.get(unit_id)
+        return unit is not None and unit.is_standby
 
     def set_state(self, handle: UnitHandle, saved: Any) -> bool:
         """Give a unit its saved state (None: an empty one), so that it can take steps; False if it waits for none."""
@@ -185,7 +160,7 @@ class UnitHost:
         """
         self.epoch = max(self.epoch, message.epoch)
         units = [self._units[unit] for unit in message.units if unit in self._units]
-        leaving = [unit for unit in units if unit.epoch <= message.epoch]
+        leaving = [unit for unit in units if unit.epoch <= message.epoch and not unit.is_standby]
         last_batch = max((unit.position.batch for unit in leaving), default=None)
         for unit in leaving:
             unit.last_batch, unit.epoch = last_batch, message.epoch
@@ -196,33 +171,64 @@ class UnitHost:
         unit = self._units.get(unit_id)
         return self._capture(unit) if unit is not None and unit.is_released else None
 
+    def stopped_batch(self, unit_id: UnitId) -> Batch | None:
+        """Return the batch after which a released unit has stopped; None while it has not."""
+        unit = self._units.get(unit_id)
+        return unit.position.batch if unit is not None and unit.is_released else None
+
     def drop(self, message: DropUnits) -> None:
-        """Drop released units, except those that were installed again in a later epoch."""
+        """Drop released units and standbys, except those that were installed again in a later epoch."""
         for unit_id in message.units:
             unit = self._units.get(unit_id)
-            if unit is not None and unit.last_batch is not None and unit.epoch <= message.epoch:
+            is_idle = unit is not None and (unit.is_standby or unit.last_batch is not None)
+            if unit is not None and is_idle and unit.epoch <= message.epoch:
                 del self._units[unit_id]
-        self._forget_steps()
+        self._roles_changed()
+
+    def follow(self, message: FollowBatches) -> None:
+        """Let standbys take the steps of all batches up to the one that was published last."""
+        self.published = max(self.published, message.published)
+
+    def drop_standbys(self, units: Iterable[UnitId]) -> tuple[UnitId, ...]:
+        """Drop those of the units that are standbys, and return them: the log before their next step is gone."""
+        found = tuple(unit for unit in units if unit in self._units and self._units[unit].is_standby)
+        for unit in found:
+            del self._units[unit]
+        self._roles_changed()
+        return found
+
+    def take_caught_up(self) -> tuple[UnitId, ...]:
+        """Return, once each, the standbys that have taken every published batch."""
+        units = [unit for unit in self._standbys() if not unit.has_caught_up and unit.state is not None]
+        found = [unit for unit in units if unit.done_batch >= self.published]
+        for unit in found:
+            unit.has_caught_up = True
+        return tuple(sorted(unit.id for unit in found))
 
     def add_step(self, message: ApplyStep) -> None:
         """Remember a committed step for the units that have not taken it."""
         self.epoch = max(self.epoch, message.epoch)
+        self.published = max(self.published, message.published)
         self._routing = message.routing or self._routing
         working = self._working()
         if not working or any(unit.position < message.step.position for unit in working):
             self._steps[message.step.position] = _KnownStep(message.step, message.cause, self._routing)
 
-    def ready_steps(self) -> list[ReadyStep]:
-        """Return the steps that can be taken now, oldest first; every unit is in at most one of them."""
+    def ready_steps(self, *, standby: bool = False) -> list[ReadyStep]:
+        """Return the steps that units of one role can take now, oldest first; every unit is in at most one of them."""
         ready: dict[Position, list[UnitId]] = {}
+        if standby and not self._follows:
+            return []
         for unit in self._units.values():
-            position = unit.next_position
+            if unit.is_standby != standby:
+                continue
+            position = unit.next_position(self.published)
             if position is not None and position in self._steps:
                 ready.setdefault(position, []).append(unit.id)
         found = []
         for position, units in sorted(ready.items()):
             known = self._steps[position]
-            found.append(ReadyStep(known.step, tuple(sorted(units)), known.cause, known.routing))
+            found.append(ReadyStep(known.step, tuple(sorted(units)), known.cause, known.routing, standby))
         return found
 
     def take(
@@ -237,14 +243,15 @@ class UnitHost:
         """
         step = ready.step
         known = [self._units[unit] for unit in ready.units if unit in self._units]
-        units = [unit for unit in known if unit.next_position == step.position]
-        unreported = tuple(unit.id for unit in units if unit.reported < step.position)
+        units = [unit for unit in known if unit.next_position(self.published) == step.position]
+        unreported = tuple(unit.id for unit in units if not unit.is_standby and unit.reported < step.position)
         result = StepResult(step.position, unreported, ready.cause, ready.routing)
-        self._taken_routing = ready.routing
+        if not ready.standby:
+            self._taken_routing = ready.routing
         for unit in units:
             output = self._take(unit, step, rows.get(unit.id.number, ()), before_unit)
             unit.position, unit.complete = step.position, step.complete
-            if output is not None:
+            if output is not None and not unit.is_standby:
                 self._collect(unit, step, output, result)
         self._forget_steps()
         return result
@@ -254,7 +261,8 @@ class UnitHost:
         if self._snapshot is not None and self._snapshot.lease == message.lease:
             return False
         self._snapshot = message
-        self._to_capture = sorted(unit for unit in message.saved if unit in self._units)
+        here = [unit for unit in message.saved if unit in self._units]
+        self._to_capture = sorted(unit for unit in here if not self._units[unit].is_standby)
         return True
 
     @property
@@ -266,7 +274,7 @@ class UnitHost:
         """Return the next unit that is between two batches, captured or unchanged; None if there is none yet."""
         for unit_id in self._to_capture:
             unit = self._units.get(unit_id)
-            if unit is None:
+            if unit is None or unit.is_standby:
                 self._to_capture.remove(unit_id)
                 return self.capture_next()
             if unit.state is not None and unit.complete:
@@ -275,8 +283,8 @@ class UnitHost:
         return None
 
     def is_past(self, position: Position) -> bool:
-        """Return whether every unit has its state and has taken the step at that position."""
-        return all(unit.state is not None and unit.position >= position for unit in self._working())
+        """Return whether every active unit has its state and has taken the step at that position."""
+        return all(unit.state is not None and unit.position >= position for unit in self._active())
 
     @property
     def loading(self) -> int:
@@ -287,44 +295,64 @@ class UnitHost:
         """Yield the known steps that follow, in order; sorts them when the caller asks for the first."""
         yield from (self._steps[later].step for later in sorted(self._steps) if later > position)
 
+    def steps_to_follow(self, position: Position) -> Iterator[Step]:
+        """Yield the known steps that follow and that standbys may take."""
+        yield from (step for step in self.steps_after(position) if step.batch <= self.published)
+
+    @property
+    def standby_lag(self) -> int:
+        """The number of published batches that some standby here has not taken."""
+        done = min((unit.done_batch for unit in self._standbys()), default=self.published)
+        return self.published - done
+
     @property
     def pending_steps(self) -> int:
-        """The number of known steps that some unit here has not taken."""
-        return len(self._steps)
+        """The number of known steps that some active unit here has not taken. Any thread may ask."""
+        return len(self._steps) - self._followed_steps
 
     def done_batch(self) -> Batch:
-        """Return the newest batch that all units here have completed."""
-        batches = (unit.position.batch - (not unit.complete) for unit in self._working())
-        return Batch(min(batches, default=NO_BATCH))
+        """Return the newest batch that all active units here have completed."""
+        return Batch(min((unit.done_batch for unit in self._active()), default=NO_BATCH))
+
+    def settled_batch(self) -> Batch:
+        """Return the newest batch that all units here have completed: no rows up to it are needed."""
+        return Batch(min((unit.done_batch for unit in self._working()), default=NO_BATCH))
+
+    def followed_batch(self) -> Batch:
+        """Return the newest batch that all standbys here have completed."""
+        return Batch(min((unit.done_batch for unit in self._standbys()), default=NO_BATCH))
 
     def begun_batch(self) -> Batch:
-        """Return the newest batch of which a unit here has taken a step."""
-        return Batch(max((unit.position.batch for unit in self._working()), default=NO_BATCH))
+        """Return the newest batch of which an active unit here has taken a step."""
+        return Batch(max((unit.position.batch for unit in self._active()), default=NO_BATCH))
 
     def next_timer_ms(self) -> int | None:
-        """Return when the earliest processing-time timer of a unit here is due; None if none is set."""
-        states = (unit.state for unit in self._working() if unit.state is not None)
+        """Return when the earliest processing-time timer of an active unit here is due; None if none is set."""
+        states = (unit.state for unit in self._active() if unit.state is not None)
         due = [at_ms for state in states if (at_ms := state.timers.next_ms("processing")) is not None]
         return min(due, default=None)
 
-    def lookup(self, unit_id: UnitId, key: tuple[Any, ...], partials: pa.Table | None = None) -> Answer:
+    def lookup(
+        self, unit_id: UnitId, key: tuple[Any, ...], partials: pa.Table | None = None, *, stale: bool = False
+    ) -> Answer:
         """Return what the operator answers for a key, as if it had got these partials of the key too.
 
-        Raises `StateUnavailable` while the unit is elsewhere or loading.
+        Raises `StateUnavailable` while the unit is elsewhere or loading; a standby answers only where that may be
+        `stale`.
         """
         unit = self._units.get(unit_id)
-        if unit is None or unit.state is None:
+        if unit is None or unit.state is None or (unit.is_standby and not stale):
             raise StateUnavailable(unit_id.task, None)
-        runner, batch = self._runners[unit_id.stage], Batch(unit.position.batch - (not unit.complete))
-        return Answer(unit_id.number, batch, runner.lookup(unit.state, key, partials))
+        return Answer(unit_id.number, unit.done_batch, self._runners[unit_id.stage].lookup(unit.state, key, partials))
 
     def units_of_stage(self, stage: int) -> list[UnitId]:
-        return [unit.id for unit in self._working() if unit.id.stage == stage]
+        """Return the active units of a stage."""
+        return [unit.id for unit in self._active() if unit.id.stage == stage]
 
-    def statistics(self) -> tuple[UnitStatistics, ...]:
-        return tuple(
-            UnitStatistics(unit.id, unit.rows, unit.seconds, unit.state_bytes) for unit in self._units.values()
-        )
+    def statistics(self, *, standby: bool = False) -> tuple[UnitStatistics, ...]:
+        """Return what was measured of the standbys, or of all other units."""
+        units = (unit for unit in self._units.values() if unit.is_standby == standby)
+        return tuple(UnitStatistics(unit.id, unit.rows, unit.seconds, unit.state_bytes) for unit in units)
 
     @property
     def routing(self) -> Routing | None:
@@ -348,18 +376,17 @@ class UnitHost:
                 unit.measured = unit.changed
                 unit.state_bytes = self._runners[unit.id.stage].size(unit.state)
 
-    def _is_new(self, handle: UnitHandle, epoch: Epoch) -> bool:
-        """Return whether to load the unit: also one that was released and returns in a later epoch."""
-        unit = self._units.get(handle.unit)
-        if unit is None or (unit.state is None and unit.saved != handle.state):
-            return True
-        return unit.last_batch is not None and epoch > unit.epoch
-
-    def _working(self) -> list[_Unit]:
+    def _working(self) -> list[HostedUnit]:
         return [unit for unit in self._units.values() if not unit.is_released]
 
+    def _active(self) -> list[HostedUnit]:
+        return [unit for unit in self._units.values() if unit.is_active]
+
+    def _standbys(self) -> list[HostedUnit]:
+        return [unit for unit in self._units.values() if unit.is_standby] if self._follows else []
+
     def _take(
-        self, unit: _Unit, step: Step, slices: Sequence[pa.Table], before_unit: Callable[[UnitId], None]
+        self, unit: HostedUnit, step: Step, slices: Sequence[pa.Table], before_unit: Callable[[UnitId], None]
     ) -> StepOutput | None:
         runner = self._runners[unit.id.stage]
         moment = Moment(
@@ -382,13 +409,13 @@ class UnitHost:
         seconds = time.perf_counter() - started
         unit.rows += output.rows
         unit.seconds += seconds
-        if self.observe_step is not None and unit.reported < step.position:
+        if self.observe_step is not None and not unit.is_standby and unit.reported < step.position:
             self.observe_step(unit.id, slices, output, seconds)
         if not runner.operator.stateless:
             unit.changed = step.batch
         return output
 
-    def _collect(self, unit: _Unit, step: Step, output: StepOutput, result: StepResult) -> None:
+    def _collect(self, unit: HostedUnit, step: Step, output: StepOutput, result: StepResult) -> None:
         """Add the output of one unit to that of the step, unless the driver has it already."""
         if unit.reported >= step.position:
             self.replayed_rows += output.rows
@@ -405,15 +432,19 @@ class UnitHost:
         if output.quarantined is not None and output.quarantined.num_rows:
             result.quarantined.append(_with_number(output.quarantined, unit.id))
 
-    def _capture_if_changed(self, unit: _Unit) -> Capture | UnchangedUnit:
+    def _capture_if_changed(self, unit: HostedUnit) -> Capture | UnchangedUnit:
         assert self._snapshot is not None  # noqa: S101 - for the type checker; there is something to capture
         if unit.changed <= self._snapshot.saved[unit.id]:
             return UnchangedUnit(unit.id, unit.changed, unit.position.batch)
         return self._capture(unit)
 
-    def _capture(self, unit: _Unit) -> Capture:
+    def _capture(self, unit: HostedUnit) -> Capture:
         assert unit.state is not None  # noqa: S101 - for the type checker; the callers have checked it
         return Capture(unit.id, self._runners[unit.id.stage].capture(unit.state), unit.position.batch)
+
+    def _roles_changed(self) -> None:
+        self._follows = any(unit.is_standby for unit in self._units.values())
+        self._forget_steps()
 
     def _forget_steps(self) -> None:
         """Forget steps that all units here have taken. A node without units keeps them: it may get some next."""
@@ -421,6 +452,12 @@ class UnitHost:
             oldest = min(unit.position for unit in working)
             for position in [position for position in self._steps if position <= oldest]:
                 del self._steps[position]
+        self._followed_steps = 0
+        if self._follows:
+            taken = min(
+                (unit.position for unit in working if not unit.is_standby), default=max(self._steps, default=None)
+            )
+            self._followed_steps = 0 if taken is None else sum(position <= taken for position in self._steps)
 
 
 def _with_number(rows: pa.Table, unit: UnitId) -> pa.Table:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elastic.core.hand_over import MigrationView
-from elastic.core.ids import Batch, Epoch, Task
+from elastic.core.ids import Batch, Epoch, Task, UnitId
 from elastic.core.nodes import FailedStarts, NodeView
 from elastic.core.recoveries import Recovery
 from elastic.core.rekeying import RekeyingView
@@ -27,6 +27,7 @@ class JobView:
     route: Routing  # where senders bring rows now
     tasks: Mapping[str, tuple[Task, ...]]  # by the node that owns them
     nodes: tuple[NodeView, ...]
+    standbys: Mapping[str, tuple[UnitId, ...]] = field(default_factory=dict)  # that could take over now, by node
     migration: MigrationView | None = None
     is_moving: bool = False  # a migration is under way and not paused
     rekeying: RekeyingView | None = None

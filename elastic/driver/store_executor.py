@@ -91,7 +91,7 @@ class StoreExecutor:
     def commit_assignment(self, command: commands.CommitAssignment, cause: str) -> None:
         def change(current: Manifest) -> Manifest:
             before = Routing.from_json(current.assignment)
-            routing = before.with_assignment(command.assignment, current.epoch + 1)
+            routing = before.with_assignment(command.assignment, current.epoch + 1, command.standbys)
             return replace(current, epoch=routing.epoch, assignment=routing.to_json())
 
         def commit() -> None:

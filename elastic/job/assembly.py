@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch
-from elastic.core.pipeline import emitting, runners
+from elastic.core.pipeline import count_standbys, emitting, runners
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
 from elastic.driver.launcher import Launcher
@@ -57,7 +57,15 @@ def assemble_job(
     surroundings.check_room(len(names))
     stages = runners(pipeline, settings.on_error)
     skips = settings.on_error == "skip"
-    coordinator = Coordinator(manifest, routing, Batch(published), emitting(stages), names, skips_poison=skips)
+    coordinator = Coordinator(
+        manifest,
+        routing,
+        Batch(published),
+        emitting(stages),
+        names,
+        standbys=count_standbys(pipeline, settings.standbys),
+        skips_poison=skips,
+    )
     common = NodeSpec(
         job=name,
         node="",

@@ -49,7 +49,7 @@ class JobCluster:
         view = self._driver.view
         for node in view.nodes:
             for counted in node.heartbeat.units if node.heartbeat is not None else ():
-                if node.name in view.routing.owners(counted.unit):
+                if node.name == view.routing.owners(counted.unit)[0]:
                     known = found[counted.unit.task]
                     found[counted.unit.task] = TaskCounters(
                         known.rows + counted.rows,

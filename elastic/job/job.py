@@ -206,13 +206,19 @@ class Job:
         filled = [rows for rows in found if rows.num_rows]
         return pa.concat_tables(filled or found[:1])
 
-    def state(self, key: Any, stage: str | None = None, *, fresh: bool = False) -> Any:
+    def state(self, key: Any, stage: str | None = None, *, fresh: bool = False, stale: bool = False) -> Any:
         """Return what the operator answers for a key now, after the steps that its node has taken.
 
         Behind a partial stage that is as of the last time that its tasks emitted partials; `fresh` adds what they hold.
+        `stale` allows a standby to answer, as of a batch that was published lately, if the node that owns the key does
+        not.
         """
+        if fresh and stale:
+            raise InvalidRequest("fresh and stale exclude each other. Give one of them.")
         number = self.pipeline.stage_number(stage)
-        return (self._queries.look_up_fresh if fresh else self._queries.look_up)(key, number)
+        if fresh:
+            return self._queries.look_up_fresh(key, number)
+        return self._queries.look_up(key, number, stale=stale)
 
     def snapshot(self, seconds: float = 60.0) -> int:
         """Save all state that changed; return the newest batch that every saved state includes."""

@@ -1,6 +1,7 @@
 """Queries of the state of a job by key."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -30,8 +31,11 @@ class StateQueries:
         self._context = context
         self._driver = driver
 
-    def look_up(self, key: Any, stage: int) -> Any:
-        """Return what the operator of a stage answers for a key; `StateUnavailable` while its unit moves."""
+    def look_up(self, key: Any, stage: int, *, stale: bool = False) -> Any:
+        """Return what the operator of a stage answers for a key; `StateUnavailable` while its unit moves.
+
+        An answer that may be `stale` comes from a standby if the owner does not answer.
+        """
         if self._context.pipeline.stages[stage].is_partial:
             name, following = (one.name for one in self._context.pipeline.stages[stage : stage + 2])
             raise InvalidRequest(
@@ -40,8 +44,15 @@ class StateQueries:
             )
         columns, unit = self._locate(key, stage)
         published = self._driver.view.published_batch
-        answer = self._ask(unit, columns, None)
-        self._check_age(answer, unit, published)
+        try:
+            answer = self._ask(unit, columns, None)
+            self._check_age(answer, unit, published)
+        except StateUnavailable:
+            nodes = [node for node, units in self._driver.view.standbys.items() if stale and unit in units]
+            for node in nodes:
+                with suppress(StateUnavailable):
+                    return self._ask(unit, columns, None, standby=node).value
+            raise
         return answer.value
 
     def look_up_fresh(self, key: Any, stage: int) -> Any:
@@ -86,9 +97,12 @@ class StateQueries:
             raise StateUnavailable(missing[0].task, None)
         return list(found.values())
 
-    def _ask(self, unit: UnitId, key: tuple[Any, ...], partials: pa.Table | None) -> Answer:
-        node = self._driver.view.route.owners(unit)[0]
-        document = {"unit": unit.number, "key": seal((key, partials), self._context.secret)}
+    def _ask(
+        self, unit: UnitId, key: tuple[Any, ...], partials: pa.Table | None, *, standby: str | None = None
+    ) -> Answer:
+        node = standby or self._driver.view.route.owners(unit)[0]
+        sealed = seal((key, partials), self._context.secret)
+        document = {"unit": unit.number, "key": sealed, "stale": standby is not None}
         return Answer(*self._call(node, "lookup", document, unit))
 
     def _call(self, node: str, action: str, document: dict[str, Any], unit: UnitId) -> Any:

@@ -1,11 +1,12 @@
 """The status of a job, made from the driver's view."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from elastic import threads
 from elastic.core.nodes import NodeView
+from elastic.core.statistics import UnitStatistics
 from elastic.core.view import JobView
 
 _LEAST_OVERDUE_SECONDS = 30.0  # compiling an operator's loops in its first step takes most of that
@@ -70,16 +71,15 @@ class NodeStatus:
     staged_bytes: int
     units: tuple[UnitStatus, ...]
     step: StepStatus | None = None  # the step that it is taking
+    standbys: tuple[UnitStatus, ...] = ()  # units of other nodes that it follows
+    lag: int = 0  # published batches that some of these have not taken
 
     @classmethod
-    def of(cls, node: NodeView, now: float) -> Self:
+    def of(cls, node: NodeView, now: float, published: int = -1) -> Self:
+        """Return the status of a node of a job whose newest `published` batch is this."""
         heartbeat = node.heartbeat
         if heartbeat is None:
             return cls(node.name, node.serving, node.address, node.pid, 0, 0, 0, ())
-        units = tuple(
-            UnitStatus(one.unit.stage, one.unit.task, one.rows, one.seconds, one.state_bytes, one.unit.guests)
-            for one in heartbeat.units
-        )
         return cls(
             node.name,
             node.serving,
@@ -88,15 +88,18 @@ class NodeStatus:
             heartbeat.loading,
             heartbeat.pending_steps,
             heartbeat.staged_bytes,
-            units,
+            _describe_units(heartbeat.units),
             StepStatus.of(node, now),
+            _describe_units(heartbeat.standbys),
+            max(0, published - heartbeat.followed_batch) if heartbeat.standbys else 0,
         )
 
     def __repr__(self) -> str:
         """One line; `units` has every unit."""
         state = "serving" if self.serving else "starting"
+        standbys = f"standbys={len(self.standbys)}, " if self.standbys else ""
         return (
-            f"NodeStatus({self.name!r}, {state}, units={len(self.units)}, rows={self.rows}, "
+            f"NodeStatus({self.name!r}, {state}, units={len(self.units)}, {standbys}rows={self.rows}, "
             f"state_bytes={self.state_bytes}, pending_steps={self.pending_steps})"
         )
 
@@ -107,6 +110,13 @@ class NodeStatus:
     @property
     def state_bytes(self) -> int:
         return sum(unit.state_bytes for unit in self.units)
+
+
+def _describe_units(units: Iterable[UnitStatistics]) -> tuple[UnitStatus, ...]:
+    return tuple(
+        UnitStatus(one.unit.stage, one.unit.task, one.rows, one.seconds, one.state_bytes, one.unit.guests)
+        for one in units
+    )
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ class JobStatus:
     def of(cls, name: str, state: str, view: JobView, rows: int = 0, sink_error: BaseException | None = None) -> Self:
         now = threads.monotonic()
         failed = None if sink_error is None else f"{type(sink_error).__name__}: {sink_error}"
-        nodes = tuple(NodeStatus.of(node, now) for node in view.nodes)
+        nodes = tuple(NodeStatus.of(node, now, view.published_batch) for node in view.nodes)
         return cls(
             name,
             state,

@@ -80,6 +80,8 @@ class NodeStatistics:
             units=self._host.statistics(),
             keys=self._keys.report,
             costs=self._costs.report,
+            standbys=self._host.statistics(standby=True),
+            followed_batch=self._host.followed_batch(),
         )
 
     def heartbeat(self, waiting_steps: int) -> Heartbeat:

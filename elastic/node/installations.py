@@ -1,11 +1,15 @@
-"""Units that come to a node: their states are loaded, then they repeat the steps since, until they have caught up."""
+"""Units that come to a node: their states are loaded, then they repeat the steps since, until they have caught up.
 
+A unit that the node follows as a standby has its state, and only has to repeat the steps that are not published.
+"""
+
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from elastic import threads
-from elastic.core.ids import NO_BATCH
-from elastic.core.messages import CaughtUp, InstallUnits, UnitHandle, UnitsInstalled
+from elastic.core.ids import NO_BATCH, UnitId
+from elastic.core.messages import CaughtUp, InstallUnits, StandbysCaughtUp, StandbysDropped, UnitHandle, UnitsInstalled
 from elastic.core.steps import Position
 from elastic.core.unit_host import UnitHost
 from elastic.node.context import NodeContext
@@ -25,10 +29,18 @@ class Installations:
 
     def begin(self, message: InstallUnits) -> None:
         self._monitor.begin_replay(message)
-        handles = self._host.install(message)
-        if handles:
+        installation = self._host.install(message)
+        urgent = [handle for handle in installation.to_load if not handle.standby]
+        if urgent or installation.promoted:
             self._catch_up = _CatchUp(message, self._host)
-            self._loader.load(handles, partial(self._set_states, message.cause), message.cause)
+        for handles in (urgent, [handle for handle in installation.to_load if handle.standby]):
+            if handles:
+                use, is_standby = partial(self._set_states, message.cause), handles[0].standby
+                # The owner may have saved newer states since, and these be collected: the driver names those then.
+                drop = partial(self.drop_standbys, [handle.unit for handle in handles]) if is_standby else None
+                self._loader.load(handles, use, message.cause, throttled=is_standby, on_missing=drop)
+        if installation.promoted:
+            self._report_installed(installation.promoted, 0, message.cause)
 
     def advance(self) -> None:
         """Report once when the installed units have taken all steps that the latest command named."""
@@ -36,12 +48,23 @@ class Installations:
             self._monitor.end_replay()
             self._context.report(self._catch_up.report(self._context, self._host))
             self._catch_up = None
+        if units := self._host.take_caught_up():
+            self._context.report(StandbysCaughtUp(self._context.node, self._context.incarnation, units))
+
+    def drop_standbys(self, units: Iterable[UnitId]) -> None:
+        """Drop standbys that cannot go on; the driver sends a newer state."""
+        if dropped := self._host.drop_standbys(units):
+            self._context.report(StandbysDropped(self._context.node, self._context.incarnation, dropped))
 
     def _set_states(self, cause: str, states: dict[UnitHandle, Any], direct_bytes: int) -> None:
-        units = tuple(handle.unit for handle, state in states.items() if self._host.set_state(handle, state))
-        self._context.report(
-            UnitsInstalled(self._context.node, self._context.incarnation, units, direct_bytes, cause=cause)
-        )
+        units = [handle.unit for handle, state in states.items() if self._host.set_state(handle, state)]
+        active = tuple(unit for unit in units if not self._host.is_standby(unit))
+        if active or not units:
+            self._report_installed(active, direct_bytes, cause)
+
+    def _report_installed(self, units: tuple[UnitId, ...], direct_bytes: int, cause: str) -> None:
+        node, incarnation = self._context.node, self._context.incarnation
+        self._context.report(UnitsInstalled(node, incarnation, units, direct_bytes, cause=cause))
 
 
 class _CatchUp:

@@ -17,6 +17,7 @@ from elastic.core.ids import UnitId
 from elastic.core.messages import (
     ApplyStep,
     DropUnits,
+    FollowBatches,
     Heartbeat,
     InstallUnits,
     LeaveJob,
@@ -55,6 +56,7 @@ from elastic.wire import FlightNetwork, Network, Refused
 from elastic.wire.addresses import find_own_host
 from elastic.wire.failures import failure_to_json
 from elastic.wire.signing import seal, unseal
+from storage.errors import ObjectMissing
 from storage.state import InputLog, StateManager
 
 if TYPE_CHECKING:
@@ -130,6 +132,7 @@ class NodeProcess:
         self._handlers: dict[type[Message], Callable[[Any], object]] = {
             InstallUnits: self._installations.begin,
             ApplyStep: self._add_step,
+            FollowBatches: self._host.follow,
             TakeSnapshot: self._snapshots.begin,
             ReleaseUnits: self._releases.begin,
             DropUnits: self._releases.drop,
@@ -184,16 +187,38 @@ class NodeProcess:
 
     def _work(self) -> bool:
         """Do one thing; return whether there was one."""
-        worked = self._take_one(self._host.ready_steps())
+        worked = self._take_one(self._host.ready_steps()) or self._follow_one()
         self._installations.advance()
         released = self._releases.advance()
         return self._snapshots.advance() or released or worked
 
     def _take_one(self, steps: Sequence[ReadyStep]) -> bool:
-        """Take the oldest and the newest step in turns: units that replay must not delay the others."""
+        """Take the oldest and the newest step in turns: units that replay must not delay the others.
+
+        Standbys that are far behind take their turns too, or they would never catch up on a node that is always busy.
+        """
         self._turn += 1
+        if (
+            self._turn % 2
+            and self._host.standby_lag > self._context.settings.max_pending_batches
+            and self._follow_one()
+        ):
+            return True
         for ready in steps if self._turn % 2 else reversed(steps):
             found = self._fetcher.fetch(ready, self._host.steps_after(ready.step.position))
+            if found is not None:
+                self._take(*found)
+                return True
+        return False
+
+    def _follow_one(self) -> bool:
+        """Let standbys take their oldest step, if its rows are here: results wait for no standby."""
+        for ready in self._host.ready_steps(standby=True)[:1]:
+            try:
+                found = self._fetcher.fetch(ready, self._host.steps_to_follow(ready.step.position))
+            except ObjectMissing:
+                self._installations.drop_standbys(ready.units)
+                return True
             if found is not None:
                 self._take(*found)
                 return True
@@ -205,7 +230,7 @@ class NodeProcess:
             result = self._host.take(ready, rows, self._monitor.watch_unit)
         with self._statistics.busy.pause():  # more nodes would not make the store faster
             self._writer.put(result)
-        done = self._host.done_batch()
+        done = self._host.settled_batch()
         self._staged.forget(done)
         self._fetcher.forget(done)
 
@@ -244,9 +269,9 @@ class NodeProcess:
 
     def _lookup(self, document: dict[str, Any]) -> Any:
         """Answer a lookup of a key in one unit, with or without partials of other units."""
-        unit = UnitId.from_number(document["unit"])
+        unit, stale = UnitId.from_number(document["unit"]), document.get("stale", False)
         key, partials = unseal(document["key"], self._context.secret)
-        return self._answer(lambda: tuple(self._host.lookup(unit, key, partials)))
+        return self._answer(lambda: tuple(self._host.lookup(unit, key, partials, stale=stale)))
 
     def _find_partials(self, document: dict[str, Any]) -> Any:
         """Answer what every unit of a partial stage on this node holds of a key."""

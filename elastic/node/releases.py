@@ -1,6 +1,7 @@
 """Units that leave a node: each stops at the end of its batch, its state is saved, then all are reported together.
 
-A state is stored; or it is packed, offered to other nodes, and stored afterwards (`ReleaseUnits.direct`).
+A state is stored; or it is packed, offered to other nodes, and stored afterwards (`ReleaseUnits.direct`); or it stays
+where it is, because the next node follows the unit (`ReleaseUnits.warm`).
 """
 
 import logging
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from elastic import threads
 from elastic.core.ids import UnitId
-from elastic.core.messages import DropUnits, ReleaseUnits, StateStored, UnitsReleased
+from elastic.core.messages import DropUnits, ReleaseUnits, StateStored, StoppedUnit, UnitsReleased
 from elastic.core.unit_host import Capture, UnitHost
 from elastic.errors import StoreUnreachable
 from elastic.node.context import NodeContext
@@ -35,6 +36,7 @@ class _Release:
     message: ReleaseUnits
     units: list[UnitId]
     saved: list["Future[StateRef]"] = field(default_factory=list)
+    stopped: list[StoppedUnit] = field(default_factory=list)
 
 
 class Releases:
@@ -61,7 +63,9 @@ class Releases:
     def advance(self) -> bool:
         """Capture one more unit that has stopped, or report; return whether there was anything to do."""
         for release in self._releases:
-            if self._saver.has_room and self._offers.has_room and self._capture_one(release):
+            if release.message.warm:
+                self._note_stopped(release)
+            elif self._saver.has_room and self._offers.has_room and self._capture_one(release):
                 return True
             if not release.units and all(future.done() for future in release.saved):
                 self._releases.remove(release)
@@ -76,7 +80,15 @@ class Releases:
     def _report(self, release: _Release) -> None:
         states = tuple(future.result() for future in release.saved)
         stored, cause = not release.message.direct, release.message.cause
-        self._context.report(UnitsReleased(self._context.node, self._context.incarnation, states, stored, cause=cause))
+        node, incarnation = self._context.node, self._context.incarnation
+        self._context.report(UnitsReleased(node, incarnation, states, stored, tuple(release.stopped), cause=cause))
+
+    def _note_stopped(self, release: _Release) -> None:
+        for unit in list(release.units):
+            batch = self._host.stopped_batch(unit)
+            if batch is not None:
+                release.units.remove(unit)
+                release.stopped.append(StoppedUnit(unit, batch))
 
     def _capture_one(self, release: _Release) -> bool:
         for unit in release.units:

@@ -22,6 +22,7 @@ class _Running(NamedTuple):
     units: tuple[UnitId, ...]
     cause: str
     since: float
+    standby: bool
     isolated: bool = False
 
 
@@ -65,15 +66,16 @@ class StepMonitor:
         """Publish the step while the block runs."""
         position = ready.step.position
         unit_by_unit = position in self._suspects
-        self._running = _Running(position, ready.units, ready.cause, self._clock())
-        if self._careful and not unit_by_unit:
+        self._running = _Running(position, ready.units, ready.cause, self._clock(), ready.standby)
+        is_careful = self._careful and not ready.standby  # a standby's step has been taken elsewhere
+        if is_careful and not unit_by_unit:
             self._announce(ready.units)
         try:
             yield
         finally:
             running, self._running = self._running, None
             self._latest_seconds.append(self._clock() - running.since)
-            if self._careful:
+            if is_careful:
                 ended = running.units if unit_by_unit else ready.units
                 self._report(StepEnded(self._node, self._incarnation, position, ended, cause=ready.cause))
 
@@ -81,7 +83,7 @@ class StepMonitor:
         """Narrow the step down to one unit; the working thread calls it before each unit."""
         assert self._running is not None  # noqa: S101 - for the type checker; within `watch_step`
         self._running = self._running._replace(units=(unit,))
-        if self._careful and self._running.position in self._suspects:
+        if self._careful and not self._running.standby and self._running.position in self._suspects:
             self._announce((unit,))
 
     @contextmanager

@@ -20,6 +20,7 @@ _LOADS_AT_ONCE = 4  # so that one that waits for a lost source does not delay it
 _DOWNLOAD_SECONDS = 30.0  # a gigabyte over a slow link; the driver notices a source that hangs sooner
 
 Download = Callable[[str, StateRef], Bytes]  # from the node at an address
+OnMissing = Callable[[], None]  # called in the working thread
 UseStates = Callable[[dict[UnitHandle, Any], int], None]  # by handle, and the bytes that came from other nodes
 
 
@@ -43,11 +44,20 @@ class StateLoader:
         self._executor = threads.ThreadPool(_LOADS_AT_ONCE, "load")
         self._throttled_executor = threads.ThreadPool(1, "load-throttled", initializer=lower_priority)
 
-    def load(self, units: Sequence[UnitHandle], use: UseStates, cause: str = "", *, throttled: bool = False) -> None:
+    def load(
+        self,
+        units: Sequence[UnitHandle],
+        use: UseStates,
+        cause: str = "",
+        *,
+        throttled: bool = False,
+        on_missing: OnMissing | None = None,
+    ) -> None:
         """Load all these states, None where there is none, and call `use` with them in the working thread.
 
         In one call, so that a replay reads the log once. Units for which another state is asked for meanwhile are left
-        out. `throttled`: another node serves these units, so that no result waits for them.
+        out. `throttled`: another node serves these units, so that no result waits for them. `on_missing` is called
+        instead of `use` if a newer state has replaced one of them; without it, that ends the node.
         """
         self._wanted.update((handle.unit, handle.state) for handle in units)
         retrieval = Retrieval(
@@ -58,7 +68,7 @@ class StateLoader:
             pace=self._throttle.wait_for if throttled else _do_not_wait,
         )
         executor = self._throttled_executor if throttled else self._executor
-        executor.submit(self._load, retrieval, use, cause)
+        executor.submit(self._load, retrieval, use, cause, on_missing)
 
     def close(self) -> None:
         for executor in (self._executor, self._throttled_executor):
@@ -67,12 +77,14 @@ class StateLoader:
             for peer in self._peers.values():
                 peer.close()
 
-    def _load(self, retrieval: "Retrieval", use: UseStates, cause: str) -> None:
+    def _load(self, retrieval: "Retrieval", use: UseStates, cause: str, on_missing: OnMissing | None) -> None:
         closing = self._context.closing
         try:
             retry_while_unavailable(retrieval.attempt, self._context.settings.store_retry_seconds, closing)
         except Exception as error:  # noqa: BLE001 - passed to the working thread, which ends the node with it
-            if not closing.is_set():
+            if isinstance(error, ObjectMissing) and on_missing is not None:
+                self._context.post(on_missing)
+            elif not closing.is_set():
                 self._context.fail(error, cause)
             return
         self._context.post(lambda: use(retrieval.found, retrieval.direct_bytes))

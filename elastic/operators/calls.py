@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from elastic.errors import InvalidOutput, OperatorFailed
 from elastic.operators.context import Context, Moment
+from elastic.operators.expiry import TTL_TIMER, parse_ttl_ms
 from elastic.operators.grouping import group_rows
 from elastic.operators.keyed import MISSING, KeyedOperator, ValueState
 from elastic.operators.operator import Operator, State
@@ -38,7 +39,7 @@ class KeyTimes(NamedTuple):
 
     rows: pa.Table
     offsets: Sequence[int]
-    nanoseconds: Sequence[int]
+    nanoseconds: list[int]
 
 
 class CostTimes(NamedTuple):
@@ -163,21 +164,60 @@ class KeyedCaller:
         self._key = key
         self._name = name
         self._skip = skip
+        self._ttl_ms = parse_ttl_ms(operator.ttl)
 
     def rows(self, step: UnitStep, rows: pa.Table) -> None:
-        keys, ordered, offsets = group_rows(rows, self._key)
-        input_rows = to_input_format(ordered, self._operator.input_format)
         context = Context(step.moment)
+        rows = self._operator.select_rows(rows, context)
+        if not rows.num_rows:
+            return
+        keys, ordered, offsets = group_rows(rows, self._key)
+        rows_between = self._operator.slicer(ordered)
         times = [time.perf_counter_ns()]
+        step.key_times = KeyTimes(ordered, offsets, times)
+        if not self._skip and self._ttl_ms is None:
+            self._call_all(step, context, keys, rows_between, step.key_times)
+            return
         for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
-            handle = partial(self._operator.handle_key, key, slice_rows(input_rows, begin, end))
+            handle = partial(self._operator.handle_key, key, rows_between(begin, end))
             self._call(step, context, key, handle, partial(_dicts, ordered, begin, end))
             times.append(time.perf_counter_ns())
-        step.key_times = KeyTimes(ordered, offsets, times)
+
+    def _call_all(
+        self,
+        step: UnitStep,
+        context: Context,
+        keys: list[Any],
+        rows_between: Callable[[int, int], Any],
+        key_times: KeyTimes,
+    ) -> None:
+        """Call the operator for each key: much faster than `_call`, where failures end the job and no state expires."""
+        ordered, offsets, times = key_times
+        values, initial = step.state.value, self._operator.initial_state
+        handle, emit, now = self._operator.handle_key, step.outputs.add_all, time.perf_counter_ns
+        begin = 0
+        try:
+            for key, end in zip(keys, offsets[1:], strict=True):
+                context.key = key
+                emit(handle(key, rows_between(begin, end), ValueState(values, key, initial), context))
+                times.append(now())
+                begin = end
+        except MemoryError:
+            raise
+        except Exception as error:  # a user's operator may raise anything
+            row = _dicts(ordered, begin, begin + 1)[0]
+            raise to_job_error(CallFailed(error), self._name, step.moment, row) from error
+        context.apply_timers(step.state.timers)
 
     def timers(self, step: UnitStep, due: list[Timer]) -> None:
         context = Context(step.moment, for_timers=True)
+        # First what has expired, at whatever time: a timer of the same batch must not see it.
         for timer in due:
+            if timer.name == TTL_TIMER:
+                step.state.value.pop(timer.key, None)
+        for timer in due:
+            if timer.name == TTL_TIMER:
+                continue
             handle = partial(self._operator.handle_expired, timer.key, timer)
             self._call(step, context, timer.key, handle, partial(_dicts_of_timer, timer))
 
@@ -191,11 +231,15 @@ class KeyedCaller:
     ) -> None:
         """Call the operator for one key; `rows` returns what is quarantined if that fails."""
         values: dict[Any, Any] = step.state.value
+        if self._ttl_ms is not None:
+            self._expire(step, key)
         before = copy_value(values[key], self._name) if self._skip and key in values else MISSING
         context.key = key
         try:
             state = ValueState(values, key, self._operator.initial_state)
             run_call(step, context, partial(handle, state, context), settle=self._skip)
+            if self._ttl_ms is not None:
+                self._renew(step, key, state)
         except CallFailed as failed:
             failing = rows()
             if not self._skip:
@@ -205,6 +249,21 @@ class KeyedCaller:
             else:
                 values[key] = before
             step.quarantine.add(failing, failed.cause)
+
+    def _expire(self, step: UnitStep, key: Any) -> None:
+        """Forget the value of a key that has expired, before its timer fires at the end of the batch."""
+        expires = step.state.timers.get("processing", key, TTL_TIMER)
+        if expires is not None and expires <= step.moment.timestamp_ms:
+            step.state.value.pop(key, None)
+            step.state.timers.delete("processing", key, TTL_TIMER)
+
+    def _renew(self, step: UnitStep, key: Any, state: ValueState) -> None:
+        """Give a value that was updated another time to live."""
+        if not state.exists():
+            step.state.timers.delete("processing", key, TTL_TIMER)
+        elif state.is_updated:
+            expires = step.moment.timestamp_ms + (self._ttl_ms or 0)
+            step.state.timers.set(Timer(expires, "processing", TTL_TIMER, key))
 
 
 def _dicts(rows: pa.Table, begin: int, end: int) -> list[dict[str, Any]]:

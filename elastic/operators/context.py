@@ -11,6 +11,8 @@ from elastic.operators.event_times import mask_until
 from elastic.operators.timers import KINDS, Timer, TimerKind, Timers
 from storage.state import UnitId
 
+RESERVED = "elastic."  # begins the names of timers of ready-made operators, and of those that end the life of state
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -36,6 +38,13 @@ class Moment:
         return {"event": self.next_watermark_ms, "processing": self.timestamp_ms}
 
 
+@dataclass(frozen=True, slots=True)
+class _AtLatest:
+    """A timer to set unless it is set for an earlier time."""
+
+    timer: Timer
+
+
 class Context:
     """The batch, its time, its random numbers, and timers.
 
@@ -47,7 +56,7 @@ class Context:
         self._moment = moment
         self._call = call  # other calls of the same step get other random numbers
         self._timers_allowed = timers_allowed
-        self._changes: list[Timer | tuple[str, Any, str]] = []
+        self._changes: list[Timer | _AtLatest | tuple[str, Any, str]] = []
         self._random: np.random.Generator | None = None
         self.key: Any = None  # the key of this call, for keyed operators
         self.watermark_ms = moment.next_watermark_ms if for_timers else moment.watermark_ms
@@ -66,6 +75,15 @@ class Context:
         return self._moment.round
 
     @property
+    def complete_until_ms(self) -> int | None:
+        """The event time up to which the stage has got all rows that are not late; None without a watermark.
+
+        For rows it is the watermark. For timers it is that of the next batch in the first stage only: the rows of this
+        batch come to later stages after the timers.
+        """
+        return self.watermark_ms if self._moment.unit.stage == 0 else self._moment.watermark_ms
+
+    @property
     def timestamp_ms(self) -> int:
         """The processing time of the batch."""
         return self._moment.timestamp_ms
@@ -80,12 +98,17 @@ class Context:
 
     def set_timer(self, at_ms: int, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
         """Set the timer of this kind and name, or move it. `key` is for operators without keys of their own."""
-        self._check(kind)
+        self._check(kind, name)
         self._changes.append(Timer(int(at_ms), kind, name, self.key if key is None else key))
+
+    def set_timer_by(self, at_ms: int, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
+        """Set the timer of this kind and name, unless it is set for an earlier time already."""
+        self._check(kind, name)
+        self._changes.append(_AtLatest(Timer(int(at_ms), kind, name, self.key if key is None else key)))
 
     def delete_timer(self, kind: TimerKind = "event", name: str = "", *, key: Any = None) -> None:
         """Delete the timer of this kind and name, if it is set."""
-        self._check(kind)
+        self._check(kind, name)
         self._changes.append((kind, self.key if key is None else key, name))
 
     def late(self, rows: Any, column: str) -> Any:
@@ -110,6 +133,10 @@ class Context:
         for change in self._changes:
             if isinstance(change, Timer):
                 timers.set(change)
+            elif isinstance(change, _AtLatest):
+                known = timers.get(change.timer.kind, change.timer.key, change.timer.name)
+                if known is None or change.timer.at_ms < known:
+                    timers.set(change.timer)
             else:
                 timers.delete(*change)
         self._changes.clear()
@@ -118,8 +145,10 @@ class Context:
         """Discard the timer changes; the engine calls it when the operator's call fails."""
         self._changes.clear()
 
-    def _check(self, kind: str) -> None:
+    def _check(self, kind: str, name: str) -> None:
         if not self._timers_allowed:
             raise InvalidJob("a stateless operator cannot set timers. Make it an Operator or a KeyedOperator.")
+        if name.startswith(RESERVED) and self.key is not None:
+            raise InvalidJob(f"timers whose names begin with {RESERVED!r} are the engine's. Rename {name!r}.")
         if kind not in KINDS:
             raise InvalidJob(f"unknown timer kind {kind!r}. Use 'event' or 'processing'.")

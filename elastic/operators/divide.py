@@ -8,8 +8,9 @@ An operator's state can be divided if the operator
 
 Any other state belongs to the task. Timers need no help from the operator: a timer of a key goes wherever the key goes.
 All timers of a `KeyedOperator` are of a key; another operator names the key with `set_timer(..., key=...)`. A timer
-without a key, or with one that is not of the stage's key types, belongs to the task and stays. Hence the last condition
-above: whether such a timer may stay behind when keys leave is for the operator to say.
+without a key, or with one that is not of the stage's key types, belongs to the task and stays. Hence the last
+condition above: whether such a timer may stay behind when keys leave is for the operator to say. With `copies_timers`
+timers without a key are copied: both units then have them, at the earlier time if both had them before.
 """
 
 from collections.abc import Sequence
@@ -57,6 +58,8 @@ def join(operator: Operator, state: UnitState, part: UnitState, name: str) -> No
         raise
     except Exception as error:  # a user's operator may raise anything
         raise DivisionFailed(name, "join", format_traceback(error)) from error
+    if operator.copies_timers:
+        part.timers.keep_earlier(state.timers)
     state.timers.join(part.timers)
 
 
@@ -80,7 +83,7 @@ def _find_obstacle(operator: Operator) -> str | None:
         obstacle = _find_obstacle_of_column(operator, value, column)
         if obstacle is not None:
             return obstacle
-    if kind.handle_timer is not Operator.handle_timer:
+    if operator.handles_timers:
         return "it handles timers, which may belong to the task"
     return None
 
@@ -109,6 +112,8 @@ def _hash_type(kind: pa.DataType) -> pa.DataType:
 def _part_timers(operator: Operator, timers: Timers, hashes: Hashes) -> Timers:
     if not len(timers) or operator.input_schema is None:
         return Timers()
+    if operator.copies_timers:
+        return timers.copy_of_unit()
     types = [operator.input_schema.field(name).type for name in operator.key]
     if isinstance(operator, KeyedOperator):
         return timers.part(lambda keys: is_among(hash_keys(to_arrow_keys(keys, types)), hashes))

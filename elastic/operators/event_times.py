@@ -17,6 +17,19 @@ def to_milliseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.array(values, mask=ticks.is_null().to_numpy(zero_copy_only=False))
 
 
+def to_microseconds(times: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the times in microseconds, rounded down; anything for nulls. Raises `OverflowError` beyond 64 bits."""
+    ticks, unit = _ticks(times)
+    values: NDArray[np.int64] = ticks.fill_null(0).to_numpy()
+    if unit in ("us", "ns"):
+        return values if unit == "us" else values // 1_000
+    factor = 1_000 if unit == "ms" else 1_000_000
+    limit = (1 << 62) // factor
+    if len(values) and (values.max() > limit or values.min() < -limit):
+        raise OverflowError(f"an event time is beyond {limit} {unit}, which is no time in microseconds")
+    return values * factor
+
+
 def mask_until(times: pa.Array | pa.ChunkedArray, last_ms: int | None) -> NDArray[np.bool_]:
     """Return a mask of the times at or before `last_ms`, exact to the nanosecond; no null, and nothing for None."""
     if last_ms is None:

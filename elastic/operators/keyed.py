@@ -1,12 +1,14 @@
 """Operators that process a batch key by key."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from elastic.operators.context import Context
 from elastic.operators.operator import Hashes, Operator, State, Yields
+from elastic.operators.rows import slice_rows, to_input_format
 from elastic.operators.state_queries import to_keyed_rows
 from elastic.operators.timers import Timer
 
@@ -16,12 +18,13 @@ MISSING = object()
 class ValueState:
     """The state of one key. A value from `get` may be changed in place, but only `update` stores it."""
 
-    __slots__ = ("_initial", "_key", "_values")
+    __slots__ = ("_initial", "_key", "_values", "is_updated")
 
     def __init__(self, values: dict[Any, Any], key: Any, initial: Callable[[], Any]) -> None:
         self._values = values
         self._key = key
         self._initial = initial
+        self.is_updated = False  # by this call
 
     def exists(self) -> bool:
         return self._key in self._values
@@ -33,6 +36,7 @@ class ValueState:
 
     def update(self, value: Any) -> None:
         self._values[self._key] = value
+        self.is_updated = True
 
     def clear(self) -> None:
         """Delete the value; the key takes no more memory."""
@@ -49,6 +53,20 @@ class KeyedOperator(Operator):
     """
 
     input_format: ClassVar[str] = "rows"
+    # How long the state of a key lives after its last update, such as "1 hour"; see `elastic.operators.expiry`.
+    ttl: str | None = None
+
+    def select_rows(self, rows: pa.Table, context: Context) -> pa.Table:  # noqa: ARG002 - for subclasses
+        """Return the rows to process, of all keys; override it to drop rows before they are grouped by key."""
+        return rows
+
+    def slicer(self, rows: pa.Table) -> Callable[[int, int], Any]:
+        """Return the function from begin and end to those rows, as `handle_key` gets them; `rows` are in that order.
+
+        Override it for another form of rows than `input_format` can name. It converts all rows at once, since a slice
+        must cost next to nothing.
+        """
+        return partial(slice_rows, to_input_format(rows, self.input_format))
 
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> Yields:
         """Process the rows of one key: at least one, in order."""

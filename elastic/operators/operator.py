@@ -50,8 +50,24 @@ class Operator:
     stateless: ClassVar[bool] = False
     version: ClassVar[str] = "1"  # a restart refuses state of another version
 
+    # Whether timers without a key are copied, not left behind, when keys move to another unit: for timers at which the
+    # operator looks through its whole state, so that one too many does no harm.
+    copies_timers: ClassVar[bool] = False
+
     key: tuple[str, ...] = ()  # the key columns, once bound
     input_schema: pa.Schema | None = None  # of the input rows, once bound
+
+    @property
+    def handles_timers(self) -> bool:
+        """Whether the operator may set timers."""
+        return type(self).handle_timer is not Operator.handle_timer
+
+    @property
+    def key_fields(self) -> list[pa.Field]:
+        """The key columns with their types; raises `InvalidJob` before the operator is bound."""
+        if self.input_schema is None:
+            raise InvalidJob("an operator gets its key when it is bound. Run it in a job or in an OperatorTester.")
+        return [self.input_schema.field(name) for name in self.key]
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         """Return a copy of this operator for rows of this schema; override it to derive `output_schema`.
@@ -121,9 +137,7 @@ class Operator:
 
         A key is the value of the key column, or a tuple of values if there are several. O(keys + hashes).
         """
-        if self.input_schema is None:
-            raise InvalidJob("an operator gets its key when it is bound. Run it in a job or in an OperatorTester.")
-        types = [self.input_schema.field(name).type for name in self.key]
+        types = [field.type for field in self.key_fields]
         return list(compress(keys, is_among(hash_keys(to_arrow_keys(keys, types)), hashes).tolist()))
 
     def handle_timer(self, timer: Timer, state: State, context: Context) -> Yields:

@@ -27,6 +27,9 @@ class OutputBuffer:
 
     def add_all(self, result: Any) -> None:
         """Add everything that a call yields or returns."""
+        if type(result) is RowList:
+            self._add_tuples(result)
+            return
         for item in _items(result):
             to = _DESTINATIONS.get(type(item))
             if to is None:
@@ -58,20 +61,35 @@ class OutputBuffer:
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         return table if table.num_rows else None
 
+    def _add_tuples(self, rows: "RowList") -> None:
+        """Add many tuples without a look at each, to where rows go by default."""
+        if not rows:
+            return
+        to = NEXT if NEXT in self._schemas else SINK
+        parts = self.parts.get(to)
+        if parts and type(parts[-1]) is RowList and isinstance(parts[-1][0], tuple):
+            parts[-1].extend(rows)
+        else:
+            self._add(to, rows[0])
+            self.parts[to][-1].extend(rows[1:])
+
     def _add(self, to: str, rows: Any) -> None:
         if to not in self._schemas:
             raise InvalidOutput(self._operator, f"it emits rows to {to!r}, which it does not declare")
         parts = self.parts.setdefault(to, [])
         if not is_one_row(rows):
             parts.append(rows)
-        elif parts and isinstance(parts[-1], _RowList) and isinstance(rows, tuple) == isinstance(parts[-1][0], tuple):
+        elif parts and isinstance(parts[-1], RowList) and isinstance(rows, tuple) == isinstance(parts[-1][0], tuple):
             parts[-1].append(rows)
         else:
-            parts.append(_RowList([rows]))
+            parts.append(RowList([rows]))
 
 
-class _RowList(list[Any]):
-    """Rows that were emitted one by one; distinguishes this list from one that the user emitted."""
+class RowList(list[Any]):
+    """Rows that were emitted one by one, all dicts or all tuples; not a list that the user emitted.
+
+    An operator of the engine may return one of tuples.
+    """
 
 
 def _items(result: Any) -> Iterable[Any]:

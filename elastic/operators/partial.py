@@ -150,7 +150,7 @@ def _find_obstacle(operator: Operator) -> str | None:
     if "self" in operator.emits:
         return "it emits rows to itself, which are no partials"
     handles_keys = issubclass(kind, KeyedOperator) and kind.handle_expired is not KeyedOperator.handle_expired
-    if handles_keys or kind.handle_timer is not Operator.handle_timer:
+    if handles_keys or operator.handles_timers:
         return "it handles timers, which would fire before the partials of the same batch arrive"
     return None
 

@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from elastic.errors import InvalidJob, NotAnOperator, StatefulShuffle
+from elastic.numbers import as_int
 from elastic.operators.divide import check_divisible
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.operator import Operator
@@ -41,6 +42,9 @@ class Stage:
     Any task of a stage with the grouping "shuffle" may take any row; it has no state and needs no key. The `scheduler`
     chooses: "posg" (the default) and "posg-batch" the node that will be done with the row first, by what rows with the
     same columns `cost_key` took so far (by default the key), "round-robin" each node in turn.
+
+    `standbys` is the number of nodes that follow each unit, to take over when its node is lost; None is the setting of
+    that name.
     """
 
     operator: Operator
@@ -48,6 +52,7 @@ class Stage:
     name: str
     grouping: str
     cost_key: tuple[str, ...]
+    standbys: int | None
 
     def __init__(
         self,
@@ -58,7 +63,10 @@ class Stage:
         grouping: str = "hash",
         scheduler: str | None = None,
         cost_key: str | Sequence[str] = (),
+        standbys: int | None = None,
     ) -> None:
+        if standbys is not None and (as_int(standbys) is None or standbys < 0):
+            raise InvalidJob(f"standbys={standbys!r} is invalid. Give the number of copies of each unit: 0, 1 or 2.")
         declared = parse_grouping(with_scheduler(grouping, scheduler))
         check_partial_stage(operator, declared, name or _name(operator))
         check_shuffled_stage(operator, declared, name or _name(operator), to_key_columns(cost_key))
@@ -67,6 +75,7 @@ class Stage:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "grouping", with_scheduler(grouping, scheduler))
         object.__setattr__(self, "cost_key", to_key_columns(cost_key))
+        object.__setattr__(self, "standbys", standbys)
 
 
 def partial(operator: Operator | Stage, every: str = EVERY_BATCH, *, split: str = "all") -> tuple[Stage, Stage]:
@@ -87,7 +96,7 @@ def partial(operator: Operator | Stage, every: str = EVERY_BATCH, *, split: str 
     grouping = f"{PartialGrouping.kind}:{split}"
     first = PartialOperator(stage.operator, parse_every(every))
     name = f"partial-{stage.name}" if stage.name else ""
-    return Stage(first, stage.key, name, grouping=grouping), stage
+    return Stage(first, stage.key, name, grouping=grouping, standbys=stage.standbys), stage
 
 
 def to_key_columns(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -112,7 +121,16 @@ def build_stages(
         if name in {other.name for other in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
         key_columns = stage.key or default_key
-        stages.append(Stage(stage.operator, key_columns, name, grouping=stage.grouping, cost_key=stage.cost_key))
+        stages.append(
+            Stage(
+                stage.operator,
+                key_columns,
+                name,
+                grouping=stage.grouping,
+                cost_key=stage.cost_key,
+                standbys=stage.standbys,
+            )
+        )
     _check_pairs(stages)
     return tuple(stages)
 

@@ -72,6 +72,9 @@ class _Clock:
             if len(self._heap) > 2 * len(self._buckets) + 16:
                 self._heap = sorted(self._buckets)
 
+    def get(self, key: Hashable, name: str) -> int | None:
+        return self._times.get((key, name))
+
     def is_due(self, now_ms: int) -> bool:
         earliest = self.next_ms()
         return earliest is not None and earliest <= now_ms
@@ -138,6 +141,25 @@ class Timers:
             if len(taken[kind]):
                 self._clocks[kind] = _Clock.of(compress(items, (~mask).tolist()))
         return type(self)(taken)
+
+    def copy_of_unit(self) -> Self:
+        """Return a copy of the timers without a key, which belong to the unit."""
+        clocks = {
+            kind: _Clock.of(item for item in clock.items() if item[1] is None) for kind, clock in self._clocks.items()
+        }
+        return type(self)(clocks)
+
+    def keep_earlier(self, others: Self) -> None:
+        """Move every timer that others have too, and earlier, to that time."""
+        for kind, clock in self._clocks.items():
+            for at_ms, key, name in list(clock.items()):
+                known = others.get(kind, key, name)
+                if known is not None and known < at_ms:
+                    clock.set(key, name, known)
+
+    def get(self, kind: str, key: Hashable, name: str) -> int | None:
+        """Return the time of a timer; None if it is not set. O(1)."""
+        return self._clocks[kind].get(key, name)
 
     def join(self, part: Self) -> None:
         """Set all timers of a part."""

@@ -29,6 +29,7 @@ class StageDescription:
     output_schema: pa.Schema | None = None
     grouping: str = "hash"
     cost_key: tuple[str, ...] = ()
+    standbys: int | None = None  # None: as many as the setting says
 
     @property
     def grouped_by(self) -> tuple[str, ...]:
@@ -101,6 +102,7 @@ class Description:
                 _schema(found.parts, f"output-{number}") if f"output-{number}" in found.parts else None,
                 stage.get("grouping", "hash"),
                 tuple(stage.get("cost_key", ())),
+                stage.get("standbys"),
             )
             for number, stage in enumerate(document["stages"])
         )
@@ -142,6 +144,8 @@ def _to_json(stage: StageDescription) -> dict[str, Any]:
         document["grouping"] = stage.grouping
     if stage.cost_key:
         document["cost_key"] = list(stage.cost_key)
+    if stage.standbys is not None:
+        document["standbys"] = stage.standbys
     return document
 
 

@@ -56,9 +56,9 @@ class Routing:
         """Return the routing of a job whose stages are all grouped by hash."""
         return cls(assignment, Groupings(assignment.tasks), epoch)
 
-    def with_assignment(self, assignment: Ownership, epoch: int) -> Self:
-        """Return the routing after tasks have moved. Standbys are chosen anew."""
-        return type(self)(assignment, self.groupings, epoch)
+    def with_assignment(self, assignment: Ownership, epoch: int, standbys: tuple[tuple[str, ...], ...] = ()) -> Self:
+        """Return the routing after tasks or standbys have moved."""
+        return type(self)(assignment, self.groupings, epoch, standbys)
 
     def with_groupings(self, by_stage: Sequence[Grouping], epoch: int) -> Self:
         """Return the routing after rows of some stages are grouped in another way."""

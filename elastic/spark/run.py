@@ -56,6 +56,7 @@ def run(
     checkpoint: str | None = None,
     store_settings: Mapping[str, Any] | None = None,
     autoscale: Mapping[str, Any] | None = None,
+    first_rows: DataFrame | None = None,
     **settings: Any,
 ) -> SparkJob:
     """Start a job, or resume the job of this name in this store.
@@ -64,7 +65,8 @@ def run(
     or bucket that the driver and every executor can reach. `trigger` holds the arguments of `DataStreamWriter.trigger`,
     such as `{"processingTime": "1 second"}`. `checkpoint` is the folder for Spark's offsets, by default next to the
     state in a file store. `autoscale` holds the arguments of `Job.autoscale`, such as `{"ceiling": 8}`; without it only
-    requests change the number of nodes. `settings` are those of `elastic.settings.Settings`.
+    requests change the number of nodes. `first_rows` is a batch DataFrame with the columns of `df`, whose rows are part
+    of the first batch. `settings` are those of `elastic.settings.Settings`.
     """
     checks.check_frame(df)
     spark = df.sparkSession
@@ -87,7 +89,7 @@ def run(
             surroundings = Surroundings(
                 launcher=partial(SparkLauncher, spark.sparkContext),
                 source=SparkSource(spark),
-                stream=lambda ingest: SparkStream(name, df, ingest, location, trigger or {}),
+                stream=lambda ingest: SparkStream(name, df, ingest, location, trigger or {}, first_rows),
                 check_room=check_room,
                 on_end=_unregister,
             )

@@ -32,13 +32,20 @@ class SparkStream:
     """`elastic.job.stream.Stream` as a streaming query of Spark. Any thread may call it."""
 
     def __init__(
-        self, name: str, frame: DataFrame, ingest: BatchIngest, checkpoint: str, trigger: Mapping[str, Any]
+        self,
+        name: str,
+        frame: DataFrame,
+        ingest: BatchIngest,
+        checkpoint: str,
+        trigger: Mapping[str, Any],
+        first_rows: DataFrame | None = None,
     ) -> None:
         self._name = name
         self._frame = frame
         self._ingest = ingest
         self._checkpoint = checkpoint
         self._trigger = trigger
+        self._first_rows = first_rows  # come with the first batch of the source
         self._query: StreamingQuery | None = None
         self._failed: BaseException | None = None  # what ended the query, once known
         self._changing = threading.Lock()  # held while the query is started or stopped
@@ -147,12 +154,17 @@ class SparkStream:
             return self._query is not None and bool(self._query.isActive)
 
     def _start(self) -> None:
-        writer = self._frame.writeStream.queryName(self._name).foreachBatch(self._ingest.ingest)
+        writer = self._frame.writeStream.queryName(self._name).foreachBatch(self._ingest_batch)
         if self._trigger:
             writer = writer.trigger(**self._trigger)
         self._failed = None
         self._query = writer.option("checkpointLocation", self._checkpoint).start()
         self._running.set()
+
+    def _ingest_batch(self, rows: DataFrame, batch: int) -> None:
+        if batch == 0 and self._first_rows is not None:
+            rows = rows.unionByName(self._first_rows)
+        self._ingest.ingest(rows, batch)
 
     def _restart(self) -> None:
         self._ingest.failure = None

@@ -11,8 +11,16 @@ from elastic.core import commands, events
 from elastic.core.commands import Command
 from elastic.core.coordinator import Coordinator
 from elastic.core.hand_over import MigrationView
-from elastic.core.ids import Batch, UnitId
-from elastic.core.messages import InstallUnits, NodeJoined, ReleaseUnits, UnitsInstalled, UnitsReleased
+from elastic.core.ids import NO_BATCH, Batch, UnitId
+from elastic.core.messages import (
+    InstallUnits,
+    NodeJoined,
+    ReleaseUnits,
+    StandbysCaughtUp,
+    StoppedUnit,
+    UnitsInstalled,
+    UnitsReleased,
+)
 from elastic.core.rekeying import RekeyingView
 from elastic.errors import KeysCannotBeSplit, KeysCannotMove, NodeStartTimeout, TooFewSlots
 from elastic.routing import Groupings, Routing
@@ -187,9 +195,14 @@ class PaperNodes:
         match command:
             case commands.OpenMigrationLease():
                 self.post(events.MigrationLeaseOpened(LEASE))
+            case commands.Send(node, incarnation, ReleaseUnits(units=units, warm=True)):
+                stopped = tuple(StoppedUnit(unit, NO_BATCH) for unit in units)
+                self.post(UnitsReleased(node, incarnation, (), stopped=stopped))
             case commands.Send(node, incarnation, ReleaseUnits(units=units)):
                 states = tuple(state_of(unit, size=self.state_bytes) for unit in units)
                 self.post(UnitsReleased(node, incarnation, states))
+            case commands.Send(node, incarnation, InstallUnits(units=handles)) if any(one.standby for one in handles):
+                self.post(StandbysCaughtUp(node, incarnation, tuple(one.unit for one in handles)))
             case commands.Send(node, incarnation, InstallUnits(units=handles)):
                 direct_bytes = self.state_bytes if self.transfers[-1] == "direct" else 0
                 self.post(UnitsInstalled(node, incarnation, tuple(one.unit for one in handles), direct_bytes))

@@ -5,7 +5,10 @@ import sys
 
 import elastic
 
-PUBLIC = {"Job", "SparkJob", "__version__", "cluster_session", "local_run", "local_session", "register_sources", "run"}
+PUBLIC = {
+    *("Job", "ProcessorOperator", "ProcessorTester", "SparkJob", "__version__", "cluster_session", "local_run"),
+    *("local_session", "register_sources", "run", "transform_with_state"),
+}
 LISTING = """
 import sys
 {statement}

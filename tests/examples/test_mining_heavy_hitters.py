@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from elastic.operators.testing import Crash, OperatorTester, Scale
 from elastic.routing import hash_keys
-from elastic.routing.partial import NodeTasks, choose_tasks
+from elastic.routing.node_tasks import NodeTasks
+from elastic.routing.partial import choose_tasks
 from examples.mining.run import Size, draw_words
 from examples.mining.space_saving import SUMMARY_SCHEMA, HeavyHitters, find_violation, space_saving_stages, summarise
 from migration import Assignment

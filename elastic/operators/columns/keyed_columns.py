@@ -14,6 +14,7 @@ from elastic.operators import kernels
 from elastic.operators.columns.indexes import grow, read_only
 from elastic.operators.columns.key_columns import check_key_type
 from elastic.operators.columns.keys import Keys, new_keys
+from elastic.operators.columns.row_store import RowStore
 from elastic.operators.kernels import Words
 from elastic.operators.keys import to_arrow_value
 from elastic.operators.schemas import SchemaLike, to_schema
@@ -107,11 +108,19 @@ class KeyedColumns:
             arrays.append(pa.array(column.copy() if rows is None else column[rows]))
         return pa.Table.from_arrays(arrays, [*self.key_schema.names, *self._columns])
 
-    def get(self, key: Sequence[Any]) -> dict[str, Any] | None:
-        """Return the columns of one key, given as one value per key column; None for an unknown key."""
+    def take_keys(self, rows: Words | None = None) -> list[pa.Array]:
+        """Return the key columns of some rows, or of all; they may share memory with this object."""
+        return self._keys.take(rows)
+
+    def find_key(self, key: Sequence[Any]) -> int:
+        """Return the row number of one key, given as one value per key column; -1 for an unknown key."""
         types = self.key_schema.types
         columns = [pa.array([to_arrow_value(value, kind)], kind) for value, kind in zip(key, types, strict=True)]
-        row = int(self._keys.find(columns)[0])
+        return int(self._keys.find(columns)[0])
+
+    def get(self, key: Sequence[Any]) -> dict[str, Any] | None:
+        """Return the columns of one key, given as one value per key column; None for an unknown key."""
+        row = self.find_key(key)
         return None if row < 0 else {name: self.column(name)[row].item() for name in self._columns}
 
     def keep(self, rows: NDArray[Any]) -> None:
@@ -220,3 +229,5 @@ def load_kernels() -> None:
         values = [1, 2] if keys == "key long" else ["a", "b"]
         columns.to_table(columns.count("count", columns.rows_for(values)))
         KeyedColumns.from_arrays(columns.to_arrays()).find(values)
+    store = RowStore(pa.schema([("value", pa.int64())]))
+    store.rows_of(store.append(pa.table({"value": [1]}), np.zeros(1, np.int64)))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         index_words,
         insert_texts,
         insert_words,
+        link_rows,
+        match_rows,
         take_texts,
     )
 
@@ -37,6 +39,8 @@ __all__ = [
     "index_words",
     "insert_texts",
     "insert_words",
+    "link_rows",
+    "match_rows",
     "take_texts",
 ]
 

@@ -278,3 +278,40 @@ def take_texts(offsets: Words, data: Bytes, rows: Words, taken_offsets: Words, t
         begin, at = offsets[rows[i]], taken_offsets[i]
         for k in range(taken_offsets[i + 1] - at):
             taken_data[at + k] = data[begin + k]
+
+
+@compiled
+def link_rows(owners: Words, begin: int, heads: Words, following: Words) -> None:
+    """Put rows from `begin` on at the beginning of the chains of their owners; -1 ends a chain."""
+    for row in range(begin, len(owners)):
+        following[row] = heads[owners[row]]
+        heads[owners[row]] = row
+
+
+@compiled
+def match_rows(
+    owners: Words,
+    lows: Words,
+    highs: Words,
+    below: int,
+    heads: Words,
+    following: Words,
+    times: Words,
+    probes: Words,
+    rows: Words,
+) -> int:
+    """Find the rows below `below` in the chain of each owner whose time is within its bounds, both inclusive.
+
+    Writes pairs of probe and row, as many as fit, by probe and then the newest row first; returns their number.
+    """
+    found = 0
+    for probe in range(len(owners)):
+        row = heads[owners[probe]]
+        while row >= 0:
+            if row < below and lows[probe] <= times[row] <= highs[probe]:
+                if found < len(probes):
+                    probes[found] = probe
+                    rows[found] = row
+                found += 1
+            row = following[row]
+    return found

@@ -230,3 +230,51 @@ def take_texts(offsets: Words, data: Bytes, rows: Words, taken_offsets: Words, t
     """Copy the texts of some rows to `taken_data`, each to its position in `taken_offsets`."""
     positions, texts = _parts(_array(offsets, data).take(pa.array(rows)))
     taken_data[taken_offsets[0] : taken_offsets[-1]] = texts[positions[0] : positions[-1]]
+
+
+def link_rows(owners: Words, begin: int, heads: Words, following: Words) -> None:
+    """Put rows from `begin` on at the beginning of the chains of their owners; -1 ends a chain."""
+    order = np.argsort(owners[begin:], kind="stable")
+    sorted_owners = owners[begin:][order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = sorted_owners[1:] != sorted_owners[:-1]
+    previous = np.empty(len(order), np.int64)
+    previous[1:] = order[:-1] + begin
+    previous[is_first] = heads[sorted_owners[is_first]]
+    following[begin + order] = previous
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = is_first[1:]
+    heads[sorted_owners[is_last]] = order[is_last] + begin
+
+
+def match_rows(
+    owners: Words,
+    lows: Words,
+    highs: Words,
+    below: int,
+    heads: Words,
+    following: Words,
+    times: Words,
+    probes: Words,
+    rows: Words,
+) -> int:
+    """Find the rows below `below` in the chain of each owner whose time is within its bounds, both inclusive.
+
+    All chains are followed together, one row at a time.
+    """
+    searching = np.arange(len(owners))
+    current = heads[owners]
+    found_probes, found_rows = [searching[:0]], [current[:0]]
+    while len(searching):
+        is_valid = current >= 0
+        searching, current = searching[is_valid], current[is_valid]
+        at = times[current]
+        is_match = (current < below) & (lows[searching] <= at) & (at <= highs[searching])
+        found_probes.append(searching[is_match])
+        found_rows.append(current[is_match])
+        current = following[current]
+    all_probes = np.concatenate(found_probes)
+    order = np.argsort(all_probes, kind="stable")[: len(probes)]
+    probes[: len(order)] = all_probes[order]
+    rows[: len(order)] = np.concatenate(found_rows)[order]
+    return len(all_probes)

@@ -15,6 +15,7 @@ from elastic.core.messages import (
     ApplyStep,
     CaughtUp,
     DropUnits,
+    FollowBatches,
     Heartbeat,
     InstallUnits,
     LeaveJob,
@@ -25,6 +26,8 @@ from elastic.core.messages import (
     ReleaseUnits,
     SnapshotTaken,
     SpareReady,
+    StandbysCaughtUp,
+    StandbysDropped,
     StateStored,
     StepApplied,
     StepEnded,
@@ -100,7 +103,12 @@ MESSAGES: list[Message] = [
             stride=4,
         ),
         running=RunningStep(AT, UNITS, 0.1, 0.2),
+        standbys=(UnitStatistics(UNITS[0], 5, 0.1, 10),),
+        followed_batch=Batch(5),
     ),
+    FollowBatches(Epoch(2), Batch(6)),
+    StandbysCaughtUp(*NODE, UNITS),
+    StandbysDropped(*NODE, UNITS),
 ]
 
 

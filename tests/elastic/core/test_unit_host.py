@@ -34,7 +34,7 @@ def rows_of(*values: int) -> list[pa.Table]:
 
 
 def install(host: UnitHost, *handles: UnitHandle, epoch: int = 1, steps: tuple[Step, ...] = ()) -> None:
-    for handle in host.install(InstallUnits(Epoch(epoch), handles, steps)):
+    for handle in host.install(InstallUnits(Epoch(epoch), handles, steps)).to_load:
         assert host.set_state(handle, None)
 
 
@@ -88,7 +88,7 @@ def test_the_output_of_a_step_has_the_cause_of_its_command_and_its_units() -> No
 def test_the_output_of_a_step_is_grouped_as_when_the_step_was_named() -> None:
     host, before, after = new_host(), *(Routing.by_hash(Assignment.even(4, 1), epoch) for epoch in (0, 2))
     handle = empty_handle(1)
-    assert host.install(InstallUnits(Epoch(1), (handle,), (step_of(0),), routing=before))
+    assert host.install(InstallUnits(Epoch(1), (handle,), (step_of(0),), routing=before)).to_load
     host.set_state(handle, None)
     host.add_step(ApplyStep(Epoch(1), step_of(1)))
     host.add_step(ApplyStep(Epoch(2), step_of(2), after))
@@ -112,17 +112,17 @@ def test_output_that_was_reported_before_is_dropped_and_counted_as_replayed() ->
 def test_a_unit_that_is_being_loaded_takes_another_state_and_then_only_that_one() -> None:
     host = new_host()
     offered, saved = (StateRef(STATE_KEY % batch, ONE, batch, 10, LEASE) for batch in (7, 4))
-    [first] = host.install(InstallUnits(Epoch(1), (handle_of(offered),), ()))
-    assert host.install(InstallUnits(Epoch(1), (handle_of(offered),), ())) == ()
-    [second] = host.install(InstallUnits(Epoch(1), (handle_of(saved, None),), ()))
+    [first] = host.install(InstallUnits(Epoch(1), (handle_of(offered),), ())).to_load
+    assert host.install(InstallUnits(Epoch(1), (handle_of(offered),), ())).to_load == ()
+    [second] = host.install(InstallUnits(Epoch(1), (handle_of(saved, None),), ())).to_load
     assert not host.set_state(first, None)
     assert host.set_state(second, None)
-    assert host.install(InstallUnits(Epoch(1), (handle_of(offered),), ())) == ()
+    assert host.install(InstallUnits(Epoch(1), (handle_of(offered),), ())).to_load == ()
 
 
 def test_a_state_that_arrives_twice_does_not_replace_what_the_unit_has_done_since() -> None:
     host = new_host()
-    [handle] = host.install(InstallUnits(Epoch(1), (empty_handle(1),), ()))
+    [handle] = host.install(InstallUnits(Epoch(1), (empty_handle(1),), ())).to_load
     assert host.set_state(handle, None)
     assert take(host, step_of(0))
     assert not host.set_state(handle, None)
@@ -131,7 +131,7 @@ def test_a_state_that_arrives_twice_does_not_replace_what_the_unit_has_done_sinc
 
 def test_a_state_that_arrives_after_its_unit_was_dropped_is_not_used() -> None:
     host = new_host()
-    [handle] = host.install(InstallUnits(Epoch(1), (empty_handle(1),), ()))
+    [handle] = host.install(InstallUnits(Epoch(1), (empty_handle(1),), ())).to_load
     host.release(ReleaseUnits(Epoch(1), (ONE,), LEASE))
     host.drop(DropUnits(Epoch(1), (ONE,)))
     assert not host.set_state(handle, None)

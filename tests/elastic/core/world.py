@@ -34,16 +34,23 @@ class World:
     """Nodes that have joined and have their units, four tasks unless the test says more; no batch is committed."""
 
     def __init__(
-        self, current: Ownership | None = None, nodes: Sequence[str] | None = None, *, skips_poison: bool = False
+        self,
+        current: Ownership | None = None,
+        nodes: Sequence[str] | None = None,
+        *,
+        standbys: int = 0,
+        skips_poison: bool = False,
     ) -> None:
         self.current = current or Assignment.even(tasks=4, nodes=2)
         manifest = Manifest.first([UnitId(0, task) for task in range(self.current.tasks)])
         names = self.current.nodes if nodes is None else nodes
+        routing = Routing.by_hash(self.current)
         self.coordinator = Coordinator(
-            manifest, Routing.by_hash(self.current), Batch(-1), [False], names, skips_poison=skips_poison
+            manifest, routing, Batch(-1), [False], names, standbys=[standbys], skips_poison=skips_poison
         )
         for name in names:
-            self.join(name)
+            decided = self.join(name)
+        self.decided = decided  # when the last one had joined
 
     def hear(self, event: Any) -> list[Command]:
         return self.coordinator.handle(event)

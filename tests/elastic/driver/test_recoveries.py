@@ -7,8 +7,8 @@ from tests.elastic.driver.local_job import start_local_job, until
 
 def test_a_node_that_recovered_is_recorded_once_with_what_it_replayed() -> None:
     recoveries = Recoveries()
-    recoveries.node_lost("node-1", "its process died", 10.0)
-    recoveries.node_lost("node-1", "its process died again", 12.0)
+    recoveries.node_lost("node-1", "its process died", 10.0, ["node-1"])
+    recoveries.node_lost("node-1", "its process died again", 12.0, ["node-1"])
     for at in (15.0, 16.0):
         recoveries.caught_up(CaughtUp("node-1", "node-1.1.1", 8, 3, 70), at)
     [found] = recoveries.completed
@@ -19,7 +19,7 @@ def test_a_node_that_recovered_is_recorded_once_with_what_it_replayed() -> None:
 
 def test_a_lost_node_that_was_stopped_does_not_recover_when_another_gets_its_name() -> None:
     recoveries = Recoveries()
-    recoveries.node_lost("node-1", "its process died", 10.0)
+    recoveries.node_lost("node-1", "its process died", 10.0, ["node-1"])
     recoveries.node_stopped("node-1")
     recoveries.caught_up(CaughtUp("node-1", "node-1.1.1", 8), 12.0)
     assert not recoveries.completed

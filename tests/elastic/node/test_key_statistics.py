@@ -102,7 +102,7 @@ class World:
 
     def install(self, units: Sequence[UnitId], *, through: int = -1, reported: int = -1, epoch: int = 1) -> None:
         handles = tuple(UnitHandle(unit, None, Batch(through), Position(Batch(reported), 0)) for unit in units)
-        for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), routing=self.routing)):
+        for handle in self.host.install(InstallUnits(Epoch(epoch), handles, (), routing=self.routing)).to_load:
             assert self.host.set_state(handle, None)
 
     def send(self, *keys: str | None, complete: bool = True) -> None:

@@ -28,7 +28,7 @@ def host_after_a_step(*changed: int) -> UnitHost:
     """Return a host of three units that took batch 0, in which these tasks had a row."""
     host = UnitHost(runners(describe([Stage(History(), ("key",))]), "fail"))
     step = Step(Position(Batch(0), 0), True, (), BatchTime(0, 0))
-    for handle in host.install(InstallUnits(Epoch(1), tuple(map(empty_handle, range(3))), ())):
+    for handle in host.install(InstallUnits(Epoch(1), tuple(map(empty_handle, range(3))), ())).to_load:
         host.set_state(handle, None)
     host.add_step(ApplyStep(Epoch(1), step))
     [ready] = host.ready_steps()

@@ -494,3 +494,38 @@ def test_the_timer_of_a_key_that_is_not_a_number_finds_its_state_after_a_move() 
     output = runner.step(other, [], Moment(UnitId(0, 1), 1, 0, 10))
     assert output.sink is not None
     assert output.sink.to_pylist() == [{"rows": 2}]
+
+
+class Sweeping(Operator):
+    """Looks through its whole state at a timer without a key."""
+
+    copies_timers: ClassVar[bool] = True
+
+    def initial_state(self) -> KeyedColumns:
+        return KeyedColumns("key string", {"n": "int64"})
+
+    def handle_batch(self, rows: pa.Table, state: State, _context: Context) -> None:
+        state.value.rows_for(rows)
+
+    def handle_timer(self, *_: Any) -> None: ...
+
+    def part(self, state: State, hashes: NDArray[np.int64]) -> Any:
+        return super().part(state, hashes)
+
+    def join(self, state: State, part: Any) -> None:
+        super().join(state, part)
+
+
+@pytest.mark.parametrize(("at_source", "at_target"), [(5, 9), (9, 5)])
+def test_a_timer_of_the_unit_is_copied_and_the_earlier_one_stays(at_source: int, at_target: int) -> None:
+    runner = StageRunner(Sweeping(), key=("key",), input_schema=pa.schema([("key", pa.string())]), name="sweeping")
+    source, target = runner.new_state(), runner.new_state()
+    source.value.rows_for(["a", "b"])
+    for state, at_ms in ((source, at_source), (target, at_target)):
+        state.timers.set(Timer(at_ms, "event", "sweep"))
+        state.timers.set(Timer(3, "event", "of a key", "a"))
+    part = runner.part(source, hash_keys([pa.array(["a"])]))
+    assert list(source.timers.items("event")) == [(at_source, None, "sweep"), (3, "a", "of a key")]
+    runner.join(target, part)
+    assert target.timers.get("event", None, "sweep") == 5
+    assert len(target.value) == 1

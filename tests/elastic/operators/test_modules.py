@@ -3,11 +3,16 @@
 from elastic import operators
 
 MODULES = {
+    "Aggregate": "aggregates.aggregate",
     "Context": "context",
     "CountByKey": "library",
+    "DropDuplicates": "deduplicate",
+    "Enrich": "joins.enrich",
+    "IntervalJoin": "joins.stream_join",
     "KeyedColumns": "columns.keyed_columns",
     "KeyedOperator": "keyed",
     "Operator": "operator",
+    "Side": "joins.sides",
     "Stage": "stages",
     "State": "operator",
     "StatelessOperator": "stateless",
@@ -15,7 +20,9 @@ MODULES = {
     "ToNext": "destinations",
     "ToSelf": "destinations",
     "ToSink": "destinations",
+    "TopK": "top_k",
     "ValueState": "keyed",
+    "WindowJoin": "joins.stream_join",
 }
 
 

@@ -21,7 +21,8 @@ from elastic.routing import (
     partial,
 )
 from elastic.routing.groupings import parse_grouping
-from elastic.routing.partial import NodeTasks, choose_nodes, choose_one_by_one, choose_tasks, mix
+from elastic.routing.node_tasks import NodeTasks, mix
+from elastic.routing.partial import choose_nodes, choose_one_by_one, choose_tasks
 from migration import Assignment, ScatteredAssignment
 from storage.state import UnitId
 

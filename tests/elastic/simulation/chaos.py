@@ -76,6 +76,22 @@ def is_awaited_by_rekeying(life: Life, node: NodeProcess) -> bool:
     return rekeying is not None and node._context.node in rekeying.awaited
 
 
+def is_behind_as_standby(_: Life, node: NodeProcess) -> bool:
+    """Published batches wait for its standbys."""
+    return node._host.standby_lag > 0
+
+
+def takes_over(life: Life, node: NodeProcess) -> bool:
+    """It owns units whose owner before is lost, and that is not committed."""
+    assert life.job is not None
+    placement = life.job._driver._loop._coordinator.placement
+    committed = placement.committed.assignment.owners
+    return any(
+        owner == node._context.node != before
+        for before, owner in zip(committed, placement.settled_owners(), strict=True)
+    )
+
+
 def has_parts(life: Life, node: NodeProcess) -> bool:
     """Keys have left units of the node, and their states are not in the store."""
     return is_awaited_by_rekeying(life, node) and any(result.parts for result in node._writer._pending)
@@ -91,6 +107,8 @@ _RISKS = (
     is_saved_and_moves,
     is_awaited_by_rekeying,
     has_parts,
+    is_behind_as_standby,
+    takes_over,
 )
 _MOVING = (has_release, has_offer, owes_output, is_loading, is_saved_and_moves)
 _SAVING = (has_answered_snapshot, is_saved_and_moves)
@@ -124,6 +142,34 @@ class Chaos:
 
     def _kill_node(self, life: Life) -> bool:
         return self._to_a_node(life, "is killed", lambda _, process: self._scheduler.kill(process))
+
+    def _kill_two_nodes(self, life: Life) -> bool:
+        """At the same moment, or the second while another node takes over what the first had."""
+        if not self._kill_node(life):
+            return False
+        self._scheduler.sleep(self._chance.choice([0.0, 0.01, 0.1, 1.0]))
+        return self._kill_node(self._world.life)
+
+    def _kill_owner_and_standby(self, life: Life) -> bool:
+        """Kill a node, and then, at once or a moment later, one that follows its units."""
+        if not life.is_running or life.job is None or life.launcher is None:
+            return False
+        placement = life.job._driver._loop._coordinator.placement
+        followed = {node: set(placement.followed_by(node)) for node in placement.following()}
+        pairs = [
+            (owner, node)
+            for owner in placement.owners()
+            for node in followed
+            if followed[node] & set(placement.units_on(owner))
+        ]
+        if not pairs:
+            return False
+        for name in self._chance.choice(pairs):
+            self._targets = [one for one in life.launcher.living() if life.launcher.incarnations[one].node == name]
+            if self._targets:
+                self._kill_node(life)
+            self._scheduler.sleep(self._chance.choice([0.0, 0.0, 0.02, 0.2, 1.0]))
+        return True
 
     def _vanish_node(self, life: Life) -> bool:
         """Its machine is gone: calls to it hang, and Spark notices late."""
@@ -172,6 +218,8 @@ class Chaos:
             self._snapshot(life)
         if is_at_risk in _REKEYING:
             self._rekey(life)
+        if is_at_risk is takes_over:
+            self._kill_node(life)
         disturb = self._chance.choice(
             [
                 self._kill_node,
@@ -251,7 +299,7 @@ class Chaos:
     def _migrate(self, life: Life) -> bool:
         request: dict[str, Any] = {
             "nodes": self._chance.randrange(1, 5),
-            "mode": self._chance.choice([*MODES, "progressive", "live"]),
+            "mode": self._chance.choice([*MODES, "progressive", "live", "warm"]),
             "transfer": self._chance.choice(list(TRANSFERS)),
             "tasks_per_node": self._chance.choice([1, 2, TASKS]),
             "tau": self._chance.choice([0.0, 0.2, 1.0]),

@@ -17,6 +17,8 @@ class Faults:
     # Calls to the store.
     store: float = 0.015  # fails; half of the writes that fail have happened
     slow_store: float = 0.03
+    # Numbers of standbys to choose from.
+    standbys: tuple[int, ...] = (0,)
     # Disturbances; see `Chaos`.
     disturbances: Mapping[str, float] = field(default_factory=dict)
 
@@ -39,6 +41,27 @@ CRASHES = {
     "split": 3,
 }
 
+# A node that is lost, and soon after it the one that has taken over, or that follows.
+STANDBYS = {
+    "kill_node": 4,
+    "kill_two_nodes": 3,
+    "kill_owner_and_standby": 3,
+    "ambush_node": 6,
+    "vanish_node": 1,
+    "cut_off_node": 2,
+    "declare_node_lost": 2,
+    "cut_node_from_store": 1,
+    "kill_driver": 1,
+    "replace_driver": 0.3,
+    "stop_driver": 0.3,
+    "snapshot": 3,
+    "store_outage": 0.3,
+    "look_up": 1,
+    "rekey": 3,
+    "control_rekeying": 1,
+    "split": 2,
+}
+
 WORLDS = {
     "crashes": Faults(disturbances=CRASHES),
     "crashes and migrations": Faults(disturbances={**CRASHES, "migrate": 8, "control_migration": 3}),
@@ -59,5 +82,9 @@ WORLDS = {
             "control_rekeying": 1,
             "split": 3,
         }
+    ),
+    "standbys and lost nodes": Faults(standbys=(1, 1, 2), disturbances=STANDBYS),
+    "standbys and migrations": Faults(
+        standbys=(0, 1, 2), disturbances={**STANDBYS, "migrate": 8, "control_migration": 3, "kill_node": 2}
     ),
 }

@@ -4,7 +4,10 @@ import random
 from collections import Counter
 from typing import Any
 
+from elastic.core.events import NodeLost
+from elastic.core.messages import InstallUnits, ReleaseUnits, StandbysDropped
 from elastic.core.pipeline import runners
+from elastic.driver.event_loop import Decision
 from elastic.errors import ElasticError, StoreUnreachable
 from elastic.job.job import Job
 from elastic.job.shutdown import StopReport
@@ -39,6 +42,7 @@ class World:
         self.story: list[tuple[Any, ...]] = []
         self.lives = 0
         self.violations: list[str] = []
+        self._roles = Counter({"takeovers": 0, "warm_releases": 0, "standbys_dropped": 0})
         self.scheduler = scheduler = Scheduler(
             chance,
             preemption=chance.choice([0.0, 0.05, 0.3]),
@@ -61,6 +65,7 @@ class World:
             spares=chance.choice([0, 0, 1, 2]),
             staging_bytes=chance.choice([400, 64 << 20]),
             compression="none",
+            standbys=chance.choice(faults.standbys) if len(faults.standbys) > 1 else faults.standbys[0],
         )
         self._checkpoint = Checkpoint()
         self._setting = Setting(
@@ -72,13 +77,16 @@ class World:
             settings,
             batches,
             self._checkpoint,
-            nodes=chance.choice([1, 2, 3]),
+            nodes=chance.choice([1, 2, 3] if settings.standbys == 0 else [2, 3, 4]),
             pace_seconds=chance.choice([0.3, 1.0, 3.0]),
         )
 
     def tell(self, *words: Any) -> None:
         """Add to the story; not put into text yet, since most stories are never read."""
         self.story.append((self.scheduler.now, *words))
+        if words[0] == "loop:":
+            self._check_roles()
+            self._count_roles(words[1])
 
     def tell_story(self, lines: int) -> str:
         """The end of the story, as text."""
@@ -96,6 +104,7 @@ class World:
             "batches": len(self.observer.committed.sources),
             "ticks": self.observer.committed.sources.count(None),
             "drivers": self.lives,
+            **self._roles,
             **self.chaos.done,
         }
 
@@ -178,16 +187,41 @@ class World:
         return published == newest and not is_moving
 
     def _check_owners(self) -> None:
-        """No unit works on two nodes that the driver listens to."""
+        """No unit is active on two nodes that the driver listens to."""
         life = self.life
         assert life.launcher is not None
         current = self._current_incarnations()
         owners: Counter[UnitId] = Counter()
         for process in life.launcher.living_nodes().values():
             if process._context.incarnation in current:
-                owners.update(unit.id for unit in process._host._working())
+                owners.update(unit.id for unit in process._host._active())
         twice = [unit for unit, count in owners.items() if count > 1]
         assert not twice, f"{twice} work on two nodes"
+
+    def _check_roles(self) -> None:
+        """After every event: no node owns and follows the same unit, neither now nor by what is committed."""
+        job = self.life.job
+        if job is None or self.violations:
+            return
+        placement = job._driver._loop._coordinator.placement
+        for node in placement.following():
+            if both := set(placement.followed_by(node)).intersection(placement.units_on(node)):
+                self._complain(f"{node} owns and follows {both}")
+        for routing in (placement.committed, placement.route()):
+            for task, standbys in enumerate(routing.standbys):
+                if len({routing.assignment.owners[task], *standbys}) <= len(standbys):
+                    self._complain(f"task {task} is on a node twice: {routing}")
+
+    def _count_roles(self, decision: Decision) -> None:
+        """Count what happens to standbys, so that a campaign shows what it has tried."""
+        for command in decision.commands:
+            message = getattr(command, "message", None)
+            if isinstance(message, InstallUnits) and any(not handle.standby for handle in message.units):
+                is_taken_over = isinstance(decision.event, NodeLost) and decision.event.node != command.node
+                self._roles["takeovers"] += is_taken_over
+            elif isinstance(message, ReleaseUnits):
+                self._roles["warm_releases"] += message.warm
+        self._roles["standbys_dropped"] += isinstance(decision.event, StandbysDropped)
 
     def _check_zombies(self) -> None:
         """A node that the driver has replaced leaves as soon as it hears so."""

@@ -135,6 +135,24 @@ def test_a_query_brings_every_batch_and_runs_on(start: Callable[..., Running]) -
     assert (running.stream.failure, running.stream.has_ended) == (None, False)
 
 
+def test_first_rows_come_with_the_first_batch_alone() -> None:
+    class Rows(list[str]):
+        def unionByName(self, others: "Rows") -> "Rows":  # noqa: N802 - Spark's name
+            return Rows([*self, *others])
+
+    batches: list[tuple[int, list[str]]] = []
+    ingest: Any = Ingest()
+    ingest.ingest = lambda rows, batch: batches.append((batch, list(rows)))
+    frame: Any = FakeFrame()
+    first: Any = Rows(["first"])
+    stream = SparkStream("words", frame, ingest, "checkpoint", {}, first)
+    stream.start()
+    stream.stop()
+    for batch in (0, 1, 0):  # Spark sends a batch again if the driver was lost before it was noted
+        frame.ingest(Rows([f"row of {batch}"]), batch)
+    assert batches == [(0, ["row of 0", "first"]), (1, ["row of 1"]), (0, ["row of 0", "first"])]
+
+
 def test_a_query_whose_source_ends_has_ended_without_a_failure(start: Callable[..., Running]) -> None:
     running = start(2, availableNow=True)
     running.stream.process_all_available()

@@ -1,0 +1,1 @@
+"""The same stateful processor on Spark's own engine and on this one."""

@@ -1,0 +1,277 @@
+"""`ProcessorOperator`: one of PySpark's `StatefulProcessor` classes, unchanged, as an operator of the engine."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import cloudpickle
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, TimerValues
+from pyspark.sql.types import StructType
+
+from elastic.errors import ElasticError, InvalidProcessor, UnknownColumn, UnserializableOperator
+from elastic.operators.context import Context
+from elastic.operators.event_times import mask_until
+from elastic.operators.keyed import KeyedOperator, ValueState
+from elastic.operators.keys import to_key
+from elastic.operators.outputs import RowList
+from elastic.operators.rows import slice_rows
+from elastic.operators.state_queries import to_keyed_rows
+from elastic.operators.timers import Timer, TimerKind
+from elastic.spark.processors.emitted_times import EmittedTimes
+from elastic.spark.processors.handle import ProcessorHandle
+from elastic.spark.processors.modes import check_output_mode, parse_time_mode
+from elastic.spark.processors.rows import RowForm
+from elastic.spark.processors.schemas import to_arrow, to_struct
+from elastic.spark.processors.variables import TIMERS, Entry, restore_variable
+
+INITIAL = "__initial_state__"  # the column of the rows of the initial state: a struct, null for rows of the stream
+_PURGE = "purge"  # the name of the engine's timer that removes expired state
+_ROWS_PER_FRAME = 10_000  # as spark.sql.execution.arrow.maxRecordsPerBatch
+
+
+class ProcessorOperator(KeyedOperator):
+    """Runs a `pyspark.sql.streaming.StatefulProcessor` over the rows of each key.
+
+    `pandas` says that the processor is written for `transformWithStateInPandas`. `event_time` names the column of event
+    times, which time_mode="EventTime" needs: rows at or before the watermark are dropped. `emitted_event_time` names
+    the output column that a following stage takes as its event time; rows may not be emitted behind the watermark.
+
+    The state of a key is a tuple of its variables and timers (see `variables`), so keys can move one by one. Of a key's
+    timers only the earliest is a timer of the engine. Time is that of the batch, so a replay repeats every expiry.
+    """
+
+    _processor: StatefulProcessor
+    _form: Any  # a RowForm or FrameForm, once bound
+    _handle: ProcessorHandle
+    _has_initial: bool
+    _has_one_key: bool
+    _is_open: bool
+    _times: tuple[Context | None, TimerValues]
+
+    def __init__(
+        self,
+        processor: StatefulProcessor,
+        output_schema: StructType | str,
+        *,
+        output_mode: str = "Append",
+        time_mode: str = "None",
+        pandas: bool = False,
+        event_time: str | None = None,
+        emitted_event_time: str | None = None,
+        rows_per_frame: int = _ROWS_PER_FRAME,
+        timezone: str = "UTC",
+    ) -> None:
+        _check_instance(processor)
+        self.name = type(processor).__name__
+        check_output_mode(output_mode, self.name)
+        self._timer_kind: TimerKind | None = parse_time_mode(time_mode, self.name)
+        if self._timer_kind == "event" and event_time is None:
+            raise InvalidProcessor(
+                self.name,
+                'time_mode="EventTime" needs a watermark. Call withWatermark() on the stream, or set event_time',
+            )
+        self._processor = _copy_processor(processor, self.name)
+        self._output = to_struct(output_schema, f"the output of {self.name}")
+        self._pandas = pandas
+        self._event_time = event_time
+        self._emitted = (
+            None if emitted_event_time is None else EmittedTimes(emitted_event_time, self._output, self.name)
+        )
+        self._rows_per_frame = rows_per_frame if rows_per_frame > 0 else 1 << 31
+        self._timezone = timezone
+        self.output_schema = to_arrow(self._output)
+        self._check_declarations()
+
+    def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
+        bound = super().bind(key, input_schema)
+        if self._event_time is not None and self._event_time not in input_schema.names:
+            raise UnknownColumn(self._event_time, input_schema.names)
+        bound._prepare(has_initial=INITIAL in input_schema.names)  # noqa: SLF001 - its own
+        return bound
+
+    def open(self) -> None:
+        """Let the processor declare its variables; the operator serves all keys with them."""
+        if not self._is_open:
+            self._processor.init(self._handle)
+            self._handle.end_init()
+            self._is_open = True
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._processor.close()
+
+    def select_rows(self, rows: pa.Table, context: Context) -> pa.Table:
+        """Drop rows that are late, in event time."""
+        if self._timer_kind != "event" or context.watermark_ms is None:
+            return rows
+        late = mask_until(rows.column(self._event_time), context.watermark_ms)
+        return rows.filter(pa.array(~late)) if late.any() else rows
+
+    def slicer(self, rows: pa.Table) -> Callable[[int, int], Any]:
+        """Return pairs of rows of the initial state and rows of the stream."""
+        if not self._has_initial:
+            converted = self._form.to_input(rows)
+            if isinstance(converted, list):
+                return lambda begin, end: (None, converted[begin:end])
+            return lambda begin, end: (None, slice_rows(converted, begin, end))
+        initial = rows.column(INITIAL).combine_chunks()
+        is_data = initial.is_null()
+        data = self._form.to_input(rows.drop_columns([INITIAL]).filter(is_data))
+        initial = self._form.to_input(pa.Table.from_struct_array(initial.filter(initial.is_valid())))
+        before = [0, *np.cumsum(is_data.to_numpy(zero_copy_only=False)).tolist()]  # rows of the stream before each row
+        return lambda begin, end: (
+            slice_rows(initial, begin - before[begin], end - before[end]),
+            slice_rows(data, before[begin], before[end]),
+        )
+
+    def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> list[Any]:
+        initial, rows = rows
+        spark_key = (key,) if self._has_one_key else key
+        times = self._timer_values(context)
+        handle = self._handle
+        handle.enter(state.get(), context.timestamp_ms)
+        try:
+            if initial is not None:
+                for first in self._form.chunks(initial):
+                    self._processor.handleInitialState(spark_key, first, times)
+            out: list[Any] = RowList()
+            if len(rows):
+                chunks = self._form.chunks(rows)
+                out = self._form.to_output(self._processor.handleInputRows(spark_key, chunks, times))
+            if handle.state.is_changed:
+                self._save(state, context)
+        finally:
+            handle.state.cells = None
+        if self._emitted is not None:
+            self._emitted.check(out, context.watermark_ms)
+        return out
+
+    def handle_expired(self, key: Any, timer: Timer, state: ValueState, context: Context) -> list[Any]:
+        handle = self._handle
+        handle.enter(state.get(), context.timestamp_ms)
+        try:
+            if timer.name == _PURGE:
+                handle.purge()
+                out: list[Any] = RowList()
+            else:
+                out = self._expire((key,) if self._has_one_key else key, timer, context)
+            self._save(state, context)
+        finally:
+            handle.state.cells = None
+        if self._emitted is not None:
+            self._emitted.check(out, context.watermark_ms)
+        return out
+
+    def lookup(self, value: Any, key: tuple[Any, ...]) -> Any:
+        """Return the variables of a key by name, in the form of rows, and its timers; None if it has none."""
+        entry = None if value is None else value.get(to_key(key))
+        return None if entry is None else describe(entry)
+
+    def state_rows(self, value: Any) -> pa.Table:
+        """Return one row per key, with a column for each variable."""
+        return to_keyed_rows(
+            {key: describe(entry) for key, entry in (value or {}).items()}, self.key, self.input_schema
+        )
+
+    def _prepare(self, *, has_initial: bool) -> None:
+        self._processor = _copy_processor(self._processor, self.name)
+        self._has_initial = has_initial
+        self._has_one_key = len(self.key) == 1
+        self._form = self._create_form()
+        self._handle = ProcessorHandle(self.name, self._timer_kind)
+        self._is_open = False
+        self._times = (None, TimerValues())
+
+    def _expire(self, key: tuple[Any, ...], timer: Timer, context: Context) -> list[Any]:
+        """Let the processor handle the due timers of a key; those that it sets meanwhile wait for the next batch."""
+        now_ms = context.timestamp_ms if timer.kind == "processing" else context.watermark_ms
+        times, handle = self._timer_values(context), self._handle
+        out: list[Any] = RowList()
+        for expiry_ms in [expiry_ms for expiry_ms in handle.timers if now_ms is not None and expiry_ms <= now_ms]:
+            emitted = self._processor.handleExpiredTimer(key, times, ExpiredTimerInfo(expiry_ms))
+            out += self._form.to_output(emitted)
+            handle.deleteTimer(expiry_ms)
+        handle.timers_changed = True  # the engine's timer is gone
+        return out
+
+    def _save(self, state: ValueState, context: Context) -> None:
+        """Store what the key in hand holds, and set its timers of the engine."""
+        handle = self._handle
+        entry = handle.leave()
+        if entry:
+            state.update(entry)
+        else:
+            state.clear()
+        if self._timer_kind is None:
+            return
+        if handle.timers_changed:
+            if handle.timers:
+                context.set_timer(handle.timers[0], self._timer_kind)
+            else:
+                context.delete_timer(self._timer_kind)
+        if handle.expires:
+            purge_ms = handle.next_purge_ms()
+            if purge_ms is None:
+                context.delete_timer("processing", _PURGE)
+            else:
+                context.set_timer(purge_ms, "processing", _PURGE)
+
+    def _timer_values(self, context: Context) -> TimerValues:
+        """Return the clocks of a batch as Spark shows them; one object for all keys of a step."""
+        known, values = self._times
+        if known is not context:
+            if self._timer_kind is None:
+                values = TimerValues(-1, -1)
+            else:
+                values = TimerValues(context.timestamp_ms, context.watermark_ms or 0)
+            self._times = (context, values)
+        return values
+
+    def _create_form(self) -> Any:
+        if not self._pandas:
+            return RowForm(self._output, self.name)
+        from elastic.spark.processors.frames import FrameForm
+
+        return FrameForm(self._output, self.name, self._rows_per_frame, self._timezone)
+
+    def _check_declarations(self) -> None:
+        """Run `init` once, on a copy, so that invalid declarations are found before anything starts."""
+        trial = _copy_processor(self._processor, self.name)
+        try:
+            trial.init(ProcessorHandle(self.name, self._timer_kind))
+            trial.close()
+        except ElasticError:
+            raise
+        except Exception as error:  # a user's processor may raise anything
+            raise InvalidProcessor(
+                self.name, f"its init() raised {error!r} when it was tried before the start. Let it declare states only"
+            ) from error
+
+
+def describe(entry: Entry) -> dict[str, Any]:
+    """Return what a key holds by the names of the variables, in the form of rows, and its timers."""
+    described: dict[str, Any] = {}
+    for tag, cell in zip(entry[::2], entry[1::2], strict=True):
+        if tag == TIMERS:
+            described[TIMERS] = list(cell)
+        else:
+            variable = restore_variable(tag)
+            described[variable.name] = variable.describe(cell)
+    return described
+
+
+def _check_instance(processor: object) -> None:
+    if not isinstance(processor, StatefulProcessor):
+        what = processor.__name__ if isinstance(processor, type) else type(processor).__name__
+        raise InvalidProcessor(what, "it is not an instance of a StatefulProcessor. Pass an instance")
+
+
+def _copy_processor(processor: StatefulProcessor, name: str) -> StatefulProcessor:
+    """Return a processor as it arrives at a node: what `init` puts into it stays apart from other copies."""
+    try:
+        copied: StatefulProcessor = cloudpickle.loads(cloudpickle.dumps(processor))
+    except Exception as error:
+        raise UnserializableOperator(name, error) from error
+    return copied

@@ -1,0 +1,325 @@
+"""Standbys by the driver: where they are, who is told, who takes over, and what is committed."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from elastic.core import commands, events
+from elastic.core.commands import Command
+from elastic.core.coordinator import Coordinator
+from elastic.core.ids import Batch, UnitId
+from elastic.core.messages import (
+    ApplyStep,
+    CaughtUp,
+    DropUnits,
+    FollowBatches,
+    InstallUnits,
+    SnapshotTaken,
+    StandbysCaughtUp,
+    StandbysDropped,
+    StepOverdue,
+)
+from elastic.core.steps import Position
+from elastic.routing import Routing
+from migration import Assignment
+from storage.state import Manifest
+from tests.elastic.core.test_coordinator import apply, commit_batch
+from tests.elastic.core.world import LEASE, World, messages, moves_to, request_of, scattered, state_of
+
+
+class Standbys(World):
+    """Six tasks on three nodes, whose standbys have caught up."""
+
+    def __init__(self, number: int = 1) -> None:
+        super().__init__(Assignment.even(tasks=6, nodes=3), standbys=number)
+        for node, tasks in follows(self.commit_standbys(self.decided)):
+            self.catch_up(node, *tasks)
+
+    def commit_standbys(self, decided: Sequence[Command]) -> list[Command]:
+        """Commit what is to be committed, with the next epoch."""
+        [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
+        epoch = self.coordinator.placement.committed.epoch + 1
+        routing = Routing.by_hash(commit.assignment).with_assignment(commit.assignment, epoch, commit.standbys)
+        return self.hear(events.AssignmentCommitted(self.coordinator.manifest, routing, commit.assignment))
+
+    def catch_up(self, node: str, *tasks: int) -> list[Command]:
+        return self.report(StandbysCaughtUp, node, tuple(UnitId(0, task) for task in tasks))
+
+    def owners(self) -> list[str]:
+        return [self.coordinator.placement.owner(UnitId(0, task)) for task in range(6)]
+
+    def standbys(self) -> tuple[tuple[str, ...], ...]:
+        return self.coordinator.view().route.standbys
+
+
+def installs(decided: Sequence[Command], *, standby: bool) -> list[tuple[str, tuple[int, ...]]]:
+    found = []
+    for node, message in messages(decided, InstallUnits):
+        assert len({handle.standby for handle in message.units}) <= 1
+        tasks = tuple(handle.unit.task for handle in message.units if handle.standby == standby)
+        if tasks:
+            found.append((node, tasks))
+    return found
+
+
+def follows(decided: Sequence[Command]) -> list[tuple[str, tuple[int, ...]]]:
+    return installs(decided, standby=True)
+
+
+def takes_over(decided: Sequence[Command]) -> list[tuple[str, tuple[int, ...]]]:
+    return installs(decided, standby=False)
+
+
+@pytest.fixture
+def world() -> Standbys:
+    return Standbys()
+
+
+def test_standbys_are_placed_when_all_nodes_serve_and_told_when_that_is_committed() -> None:
+    world = Standbys.__new__(Standbys)
+    World.__init__(world, Assignment.even(tasks=6, nodes=3), standbys=1)
+    [commit] = [one for one in world.decided if isinstance(one, commands.CommitAssignment)]
+    assert commit.standbys == (("node-2",), ("node-2",), ("node-1",), ("node-3",), ("node-2",), ("node-2",))
+    assert follows(world.commit_standbys(world.decided)) == [
+        ("node-1", (2,)),
+        ("node-2", (0, 1, 4, 5)),
+        ("node-3", (3,)),
+    ]
+
+
+def test_a_job_without_standbys_commits_and_sends_nothing_for_them() -> None:
+    world = World()
+    assert not [one for one in world.decided if isinstance(one, commands.CommitAssignment)]
+    [apply_step, _] = messages(commit_batch(world, 0), ApplyStep)
+    assert apply_step[1].published == -1
+    for node in ("node-1", "node-2"):
+        apply(world, node, 0)
+    assert world.hear(events.ResultsPublished(Batch(0))) == []
+
+
+def test_standbys_of_a_run_before_are_given_up_by_a_run_without() -> None:
+    assignment = Assignment.even(tasks=4, nodes=2)
+    routing = Routing.by_hash(assignment).with_assignment(assignment, 3, (("node-2",), ("node-2",), (), ()))
+    manifest = Manifest.first([UnitId(0, task) for task in range(4)])
+    world = World.__new__(World)
+    world.coordinator = Coordinator(manifest, routing, Batch(-1), [False], assignment.nodes)
+    decided = [command for name in assignment.nodes for command in world.join(name)]
+    assert [one.standbys for one in decided if isinstance(one, commands.CommitAssignment)] == [()]
+    assert follows(decided) == []
+
+
+def test_senders_bring_rows_to_the_nodes_that_follow(world: Standbys) -> None:
+    assert world.coordinator.view().route.owners(UnitId(0, 3)) == ("node-2", "node-3")
+
+
+def test_standbys_learn_what_is_published_with_the_next_step_or_at_once_if_none_follows(world: Standbys) -> None:
+    commit_batch(world, 0)
+    commit_batch(world, 1)
+    for node in ("node-1", "node-2", "node-3"):
+        apply(world, node, 0)
+    assert messages(world.hear(events.ResultsPublished(Batch(0))), FollowBatches) == []
+    steps = messages(commit_batch(world, 2), ApplyStep)
+    assert {(node, one.published) for node, one in steps} == {(f"node-{number}", 0) for number in (1, 2, 3)}
+    for node in ("node-1", "node-2", "node-3"):
+        apply(world, node, 1)
+        apply(world, node, 2)
+    world.hear(events.ResultsPublished(Batch(1)))
+    told = messages(world.hear(events.ResultsPublished(Batch(2))), FollowBatches)
+    assert [(node, one.published) for node, one in told] == [(f"node-{number}", 2) for number in (1, 2, 3)]
+
+
+def test_standbys_take_over_at_once_and_that_is_committed_behind_it(world: Standbys) -> None:
+    decided = world.lose("node-2")
+    assert takes_over(decided) == [("node-1", (2,)), ("node-3", (3,))]
+    assert world.owners() == ["node-1"] * 3 + ["node-3"] * 3
+    [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
+    assert commit.assignment == Assignment(("node-1", "node-2", "node-3"), (0, 3, 3, 6))
+    assert commit.standbys == (("node-2",),) * 6
+
+
+def test_a_standby_that_takes_over_is_told_what_was_reported(world: Standbys) -> None:
+    commit_batch(world, 0)
+    commit_batch(world, 1)
+    apply(world, "node-2", 0)
+    [handle] = [
+        handle
+        for node, message in messages(world.lose("node-2"), InstallUnits)
+        for handle in message.units
+        if node == "node-3"
+    ]
+    assert (handle.unit.task, handle.reported, handle.through) == (3, Position(Batch(0), 0), -1)
+
+
+def test_the_lost_node_returns_as_a_standby_of_what_it_lost(world: Standbys) -> None:
+    decided = world.lose("node-2")
+    assert follows(world.commit_standbys(decided)) == []
+    joined = world.join("node-2")
+    assert takes_over(joined) == []
+    assert follows(joined) == [("node-2", (0, 1, 2, 3, 4, 5))]
+
+
+def test_a_standby_that_has_not_caught_up_does_not_take_over(world: Standbys) -> None:
+    world.report(StandbysDropped, "node-3", (UnitId(0, 3),))
+    decided = world.lose("node-2")
+    assert takes_over(decided) == [("node-1", (2,))]
+    assert world.owners()[3] == "node-2"
+    assert takes_over(world.join("node-2")) == [("node-2", (3,))]
+
+
+def test_a_standby_that_has_lost_the_log_is_told_to_load_a_newer_state(world: Standbys) -> None:
+    assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == [("node-3", (3,))]
+
+
+def test_of_two_standbys_the_one_with_fewer_units_takes_over() -> None:
+    world = Standbys(2)
+    assert world.standbys()[2] == ("node-1", "node-3")
+    assert takes_over(world.lose("node-1")) == [("node-2", (0,)), ("node-3", (1,))]
+
+
+def test_when_the_next_owner_is_lost_too_the_second_standby_takes_over() -> None:
+    world = Standbys(2)
+    world.lose("node-1")
+    assert takes_over(world.lose("node-2")) == [("node-3", (0, 2, 3))]
+    assert set(world.owners()) == {"node-3"}
+
+
+def test_when_owner_and_standby_are_lost_the_next_incarnation_restores_the_units(world: Standbys) -> None:
+    world.lose("node-3")
+    world.lose("node-2")
+    assert world.owners() == ["node-1", "node-1", "node-1", "node-2", "node-2", "node-2"]
+    assert takes_over(world.join("node-2")) == [("node-2", (3, 4, 5))]
+
+
+def test_while_one_assignment_is_being_committed_the_next_one_waits_and_then_has_both_changes() -> None:
+    world = Standbys(2)
+    decided = world.lose("node-2")
+    assert not [one for one in world.lose("node-3") if isinstance(one, commands.CommitAssignment)]
+    assert set(world.owners()) == {"node-1"}
+    [commit] = [one for one in world.commit_standbys(decided) if isinstance(one, commands.CommitAssignment)]
+    assert set(commit.assignment.owners) == {"node-1"}
+
+
+def test_nothing_is_installed_while_a_snapshot_is_being_committed(world: Standbys) -> None:
+    world.hear(events.SnapshotDue())
+    world.hear(events.SnapshotLeaseOpened(LEASE))
+    for node in ("node-1", "node-2", "node-3"):
+        world.report(SnapshotTaken, node, LEASE)
+    assert takes_over(world.lose("node-2")) == []
+    decided = world.hear(events.StatesCommitted(world.coordinator.manifest, LEASE))
+    assert takes_over(decided) == [("node-1", (2,)), ("node-3", (3,))]
+
+
+def test_a_state_that_the_lost_node_has_saved_is_not_committed_for_what_others_take_over(world: Standbys) -> None:
+    world.hear(events.SnapshotDue())
+    world.hear(events.SnapshotLeaseOpened(LEASE))
+    commit_batch(world, 0)
+    for node in ("node-1", "node-2", "node-3"):
+        apply(world, node, 0)
+    world.hear(events.ResultsPublished(Batch(0)))
+    world.report(SnapshotTaken, "node-1", LEASE)
+    world.report(SnapshotTaken, "node-2", LEASE, (state_of(UnitId(0, 2), 0),))
+    world.lose("node-2")
+    [commit] = [
+        one
+        for one in world.report(SnapshotTaken, "node-3", LEASE, (state_of(UnitId(0, 2), 0), state_of(UnitId(0, 4), 0)))
+        if isinstance(one, commands.CommitStates)
+    ]
+    assert [ref.unit.task for ref in commit.states] == [4]
+
+
+def test_a_step_that_kills_a_node_does_not_kill_its_standbys_too(world: Standbys) -> None:
+    units = (UnitId(0, 2),)
+    decided = world.report(StepOverdue, "node-2", Position(Batch(0), 0), units, 5.0)
+    assert takes_over(decided) == []
+    assert world.owners()[2:4] == ["node-2", "node-2"]
+
+
+def test_a_node_that_takes_over_is_careful_until_it_has_caught_up(world: Standbys) -> None:
+    [(_, first), (_, second)] = messages(world.lose("node-2"), InstallUnits)
+    assert first.careful
+    assert second.careful
+    world.report(CaughtUp, "node-3", 1)
+    assert not world.coordinator.crashes.is_careful("node-3")
+
+
+def test_a_loss_is_over_when_all_that_take_over_have_caught_up(world: Standbys) -> None:
+    world.coordinator.handle(events.NodeLost("node-2", world.incarnation("node-2"), "crashed"), at=10.0)
+    world.coordinator.handle(CaughtUp("node-3", world.incarnation("node-3"), 1, 2, 30), at=10.2)
+    assert world.coordinator.view().recoveries == ()
+    world.coordinator.handle(CaughtUp("node-1", world.incarnation("node-1"), 1, 2, 5), at=10.5)
+    [recovery] = world.coordinator.view().recoveries
+    assert (recovery.node, recovery.seconds, recovery.units, recovery.replayed_rows) == ("node-2", 0.5, 2, 35)
+
+
+def test_the_standbys_of_a_unit_that_a_child_process_tries_are_told_so_too() -> None:
+    world = Standbys()
+    world.coordinator._skips_poison = True
+    units = (UnitId(0, 2),)
+    decided: list[Command] = []
+    for _ in range(3):
+        decided = world.report(StepOverdue, "node-2", Position(Batch(0), 0), units, 5.0)
+        if not follows(decided):
+            world.join("node-2")
+    [(node, message)] = [one for one in messages(decided, InstallUnits) if one[1].units[0].standby]
+    assert (node, message.units[0].isolated) == ("node-1", (Position(Batch(0), 0),))
+
+
+# While tasks move.
+
+
+def test_a_task_that_moves_is_left_to_its_hand_over(world: Standbys) -> None:
+    """Task 3 moves to node-1 and has its standby on node-3."""
+    target = scattered([0, 0, 1, 0, 2, 2])
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    assert takes_over(world.lose("node-2")) == [("node-1", (2, 3))]
+    assert world.owners() == ["node-1"] * 4 + ["node-3"] * 2
+    world.install("node-1", 3)
+    assert world.coordinator.placement.is_committing  # the new owner of task 2; the mini-migration waits for that
+
+
+def test_a_mini_migration_moves_tasks_from_where_they_are_now(world: Standbys) -> None:
+    target = Assignment(("node-1", "node-2", "node-3"), (0, 1, 4, 6))
+    moves = moves_to(world.current, target)
+    assert [(move.task, move.source, move.target) for move in moves] == [(1, "node-1", "node-2")]
+    world.hear(request_of(world.current, target, [moves], paused=True))
+    world.commit_standbys(world.lose("node-1"))
+    assert world.owners() == ["node-2"] * 4 + ["node-3"] * 2
+    [opened] = world.hear(events.ResumeRequested("m1"))
+    assert opened == commands.OpenMigrationLease()
+    assert world.hear(events.MigrationLeaseOpened(LEASE)) == [commands.CloseMigrationLease(LEASE)]
+    view = world.coordinator.view().migration
+    assert view is not None
+    assert view.is_over
+    assert view.assignment.owners == ("node-2",) * 4 + ("node-3",) * 2
+
+
+def test_a_source_that_stays_a_standby_keeps_its_state(world: Standbys) -> None:
+    """Task 3 moves to its standby; so its source takes the place of that."""
+    target = Assignment(("node-1", "node-2", "node-3"), (0, 2, 3, 6))
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.release("node-2", 3)
+    decided = world.commit_standbys(world.install("node-3", 3))
+    assert messages(decided, DropUnits) == []
+    assert ("node-2", (3,)) in follows(decided)
+    assert world.coordinator.view().routing.standbys[3] == ("node-2",)
+
+
+def test_a_standby_goes_only_when_those_that_replace_it_have_caught_up(world: Standbys) -> None:
+    target = Assignment(("node-1", "node-2", "node-3"), (0, 2, 2, 6))
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.release("node-2", 2, 3)
+    decided = world.commit_standbys(world.install("node-3", 2, 3))
+    decided += world.commit_standbys(decided)  # the places after the migration
+    assert world.coordinator.view().routing.standbys[2] == ("node-2",)
+    assert UnitId(0, 2) in world.coordinator.placement.followed_by("node-1")
+    dropped = messages(world.catch_up("node-2", 2), DropUnits)
+    assert [(node, one.units) for node, one in dropped] == [("node-1", (UnitId(0, 2),))]
+
+
+def test_no_task_is_with_a_standby_on_its_own_node_after_any_loss(world: Standbys) -> None:
+    for node in ("node-1", "node-3", "node-2", "node-1", "node-1"):
+        world.lose(node)
+        world.join(node)
+        assert {owner for owner in world.owners() if not owner.startswith("node-")} == set()
+        route = world.coordinator.view().route  # its constructor checks it
+        assert len(route.standbys) in (0, 6)

@@ -1,0 +1,182 @@
+"""Standbys on a running node: they follow what is published, take over, and are dropped if their log is gone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elastic.core.ids import NO_BATCH, Batch, Epoch, UnitId
+from elastic.core.messages import (
+    ApplyStep,
+    CaughtUp,
+    FollowBatches,
+    Heartbeat,
+    InstallUnits,
+    NodeFailed,
+    ReleaseUnits,
+    StandbysCaughtUp,
+    StandbysDropped,
+    StepApplied,
+    StepStarted,
+    UnitHandle,
+    UnitsInstalled,
+    UnitsReleased,
+)
+from elastic.core.steps import Position, Step
+from elastic.core.unit_host import ReadyStep, StepResult
+from elastic.routing import hash_keys, split
+from storage.state import BatchTime
+from tests.elastic.node.context import ROWS
+from tests.elastic.node.operators import History
+from tests.elastic.node.scripted_driver import ROUTING, UNITS, RunningNode, pause
+from tests.elastic.node.states import LEASE, wait_until
+from tests.elastic.node.test_process import number_of, values_of
+
+KEY = 7
+OWN = UnitId.from_number(number_of(KEY))  # active here; the node follows the other units
+FOLLOWED = tuple(unit for unit in UNITS if unit != OWN)
+OTHER = next(key for key in range(100) if UnitId.from_number(number_of(key)) in FOLLOWED)
+
+
+class Follower(RunningNode):
+    """A node that owns the unit of one key and follows all others."""
+
+    def __init__(self) -> None:
+        super().__init__(History(), heartbeat_seconds=0.02, max_pending_batches=2)
+        self.send_units(*(UnitHandle(OWN, None, NO_BATCH, Position(NO_BATCH, 0)),))
+        self.send_units(*(UnitHandle(unit, None, NO_BATCH, Position(NO_BATCH, 0), standby=True) for unit in FOLLOWED))
+
+    def send_units(self, *handles: UnitHandle, steps: tuple[Step, ...] = (), careful: bool = False) -> None:
+        self.send(InstallUnits(Epoch(1), handles, steps, careful, routing=ROUTING, cause="e0"))
+
+    def follow(self, published: int) -> None:
+        self.send(FollowBatches(Epoch(1), Batch(published)))
+
+    def followed(self) -> Batch:
+        return self.process._host.followed_batch()
+
+
+@pytest.fixture
+def node() -> Iterator[Follower]:
+    node = Follower()
+    yield node
+    node.close()
+
+
+def test_standbys_take_published_steps_and_report_only_that_they_have_caught_up(node: Follower) -> None:
+    for batch in range(2):
+        node.apply(node.step(batch, (KEY, batch), (OTHER, batch)))
+    assert [one.units for one in node.driver.wait_for(StepApplied, 2)] == [(OWN,), (OWN,)]
+    pause()
+    assert node.followed() == -1
+    node.follow(1)
+    wait_until(lambda: node.followed() == 1)
+    [caught_up, *_] = node.driver.wait_for(StandbysCaughtUp)
+    assert set(caught_up.units) == set(FOLLOWED)
+    assert [one.units for one in node.driver.of(UnitsInstalled)] == [(OWN,)]
+    assert len(node.driver.of(StepApplied)) == 2
+
+
+def test_a_step_says_what_is_published(node: Follower) -> None:
+    node.apply(node.step(0, (OTHER, 0)))
+    node.send(ApplyStep(Epoch(1), node.step(1), published=Batch(0)))
+    wait_until(lambda: node.followed() == 0)
+
+
+def test_heartbeats_tell_of_standbys_apart_from_the_units_that_the_node_owns(node: Follower) -> None:
+    node.apply(node.step(0, (KEY, 1), (OTHER, 0)))
+    node.follow(0)
+
+    def newest() -> Heartbeat:
+        return node.driver.heartbeats[-1]
+
+    wait_until(lambda: bool(node.driver.heartbeats) and newest().followed_batch == 0)
+    assert [one.unit for one in newest().units] == [OWN]
+    assert {one.unit: one.rows for one in newest().standbys} == {
+        unit: int(unit.number == number_of(OTHER)) for unit in FOLLOWED
+    }
+
+
+def test_a_standby_that_takes_over_continues_with_what_was_not_reported(node: Follower) -> None:
+    steps = [node.step(batch, (OTHER, batch)) for batch in range(3)]
+    for step in steps:
+        node.apply(step)
+    node.driver.wait_for(StepApplied, 3)
+    node.follow(0)
+    wait_until(lambda: node.followed() == 0)
+    promoted = UnitId.from_number(number_of(OTHER))
+    node.send_units(UnitHandle(promoted, None, NO_BATCH, Position(Batch(1), 0)), steps=tuple(steps), careful=True)
+    installed = node.driver.wait_for(UnitsInstalled, 2)[1]
+    assert (installed.units, installed.cause) == ((promoted,), "e0")
+    wait_until(lambda: [one.units for one in node.driver.of(StepApplied)][-1] == (promoted,))
+    [caught_up] = node.driver.wait_for(CaughtUp, 2)[1:]
+    assert caught_up.replayed_rows == 1
+    assert values_of(node, OTHER) == [0, 1, 2]
+    assert {one.position.batch for one in node.driver.of(StepStarted)} == {1, 2}
+
+
+def test_a_standby_whose_log_is_gone_is_dropped_and_follows_again_from_a_newer_state(node: Follower) -> None:
+    node.apply(node.step(0, (KEY, 1), (OTHER, 0)))
+    node.driver.wait_for(StepApplied)
+    node.store.delete([one.key for one in node.store.list() if "/log/" in one.key])
+    node.follow(0)
+    [dropped] = node.driver.wait_for(StandbysDropped)
+    assert set(dropped.units) == set(FOLLOWED)
+    assert not node.driver.of(NodeFailed)
+    node.send_units(*(UnitHandle(unit, None, Batch(0), Position(Batch(0), 0), standby=True) for unit in FOLLOWED))
+    wait_until(lambda: node.followed() == 0)
+
+
+def test_rows_that_were_uploaded_wait_for_the_standbys(node: Follower) -> None:
+    step = node.step(0, (KEY, 1), (OTHER, 5))
+    table = pa.Table.from_pylist([{"key": KEY, "value": 1}, {"key": OTHER, "value": 5}], schema=ROWS)
+    parts = split(table, ROUTING.unit_numbers(hash_keys([table["key"]]), 0))
+    header = {
+        "ref": step.logs[0].to_json(),
+        "covers": [[0, len(UNITS)]],
+        "unit_numbers": parts.unit_numbers,
+        "offsets": parts.offsets[1:],
+    }
+    node.process._staged.upload(header, parts.table)
+    node.store.delete([one.key for one in node.store.list() if "/log/" in one.key])
+    node.apply(step)
+    node.driver.wait_for(StepApplied)
+    node.follow(0)
+    wait_until(lambda: node.followed() == 0)
+    assert not node.driver.of(StandbysDropped)
+    assert node.process._staged.size == 0
+
+
+def test_a_warm_release_stores_nothing_and_says_when_each_unit_has_stopped(node: Follower) -> None:
+    node.apply(node.step(0, (KEY, 1)))
+    node.driver.wait_for(StepApplied)
+    node.send(ReleaseUnits(Epoch(1), (OWN,), LEASE, warm=True))
+    [released] = node.driver.wait_for(UnitsReleased)
+    assert (released.states, released.stopped, released.last_batches) == ((), ((OWN, 0),), ((OWN, 0),))
+    assert not [one.key for one in node.store.list() if one.key.endswith(".state")]
+
+
+def test_standbys_that_are_far_behind_take_their_turn_although_the_node_is_busy(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With nothing but active steps to take, each other turn is theirs."""
+    node.driver.wait_for(StandbysCaughtUp)
+    host, order = node.process._host, list[tuple[bool, int]]()
+    take = host.take
+
+    def note(ready: ReadyStep, rows: Any, before_unit: Any) -> StepResult:
+        order.append((ready.standby, ready.step.batch))
+        return take(ready, rows, before_unit)
+
+    def add_steps() -> None:
+        for batch in range(8):
+            step = Step(Position(Batch(batch), 0), True, (), BatchTime(batch, batch))
+            host.add_step(ApplyStep(Epoch(1), step, published=Batch(7)))
+
+    monkeypatch.setattr(host, "take", note)
+    node.process._inbox.put(add_steps)
+    wait_until(lambda: node.followed() == 7)
+    assert [batch for standby, batch in order if standby] == list(range(8))
+    assert 0 < sum(not standby for standby, _ in order[:6]) < 6
+    assert order.index((False, 7)) < order.index((True, 7))

@@ -1,0 +1,1 @@
+"""Tests of PySpark's stateful processors as operators, in one process."""
