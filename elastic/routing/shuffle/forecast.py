@@ -15,7 +15,7 @@ from elastic.routing.shuffle.uniformity import has_uniform_costs
 _LEAST_SECONDS = 1e-6  # of a row: rows that take nothing would all go to one node
 _CALL_SECONDS = 4e-4  # what one more call of an operator costs, with dividing the rows and one more table of results
 _CALL_SHARE = 0.01  # of the time of the rows may be spent on calls that are made to measure
-_UNIFORM_CALL_SHARE = 0.0025  # while rows cost the same: there is nothing to gain, only a change to notice
+_UNIFORM_CALL_SHARE = 0.001  # while rows cost the same: two or three calls a second and node notice a change
 _FIRST_GROUP_ROWS = 64  # while nothing is known: calls cost less than 2 us per row
 _MOST_GROUP_ROWS = 1 << 30
 

@@ -157,7 +157,7 @@ def test_a_group_of_rows_that_is_measured_takes_a_hundred_times_as_long_as_a_cal
     forecast = Forecast.from_sketches({"a": sketch_of(fast=seconds * 0.5, slow=seconds * 1.5)})
     assert forecast.group_rows == pytest.approx(rows, abs=1)
     uniform = Forecast.from_sketches({"a": sketch_of(fast=seconds, slow=seconds)})
-    assert uniform.group_rows == pytest.approx(4 * 0.04 / seconds, abs=1)  # there is only a change to notice
+    assert uniform.group_rows == pytest.approx(10 * 0.04 / seconds, abs=1)  # there is only a change to notice
 
 
 def test_declarations_name_the_scheduler() -> None:
