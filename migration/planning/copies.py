@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from migration.kernels import Floats, Ints, label_partition
 from migration.model.standbys import standby_offsets
@@ -191,6 +190,8 @@ def _is_chain(ordered: Sequence[Span]) -> bool:
 
 def _match(worth: Floats) -> list[int]:
     """The node of every interval in a heaviest matching of nodes (rows) and intervals, -1 for none."""
+    from scipy.optimize import linear_sum_assignment  # here because it takes long to load
+
     nodes, intervals = linear_sum_assignment(worth, maximize=True)
     owners = [-1] * worth.shape[1]
     for node, interval in zip(nodes.tolist(), intervals.tolist(), strict=True):
