@@ -74,3 +74,15 @@ def test_a_plan_survives_its_document() -> None:
     for target in ({"remove": ("node-2",)}, {"add": 1, "tau": 0.0}, {"nodes": 1}):
         made = plan(copies_on_neighbours(), **target)
         assert Plan.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize(("before", "after", "moved"), [(8, 7, 12), (10, 9, 9), (10, 8, 14), (8, 6, 16)])
+def test_a_balanced_scale_in_carries_no_state_where_neighbours_follow(before: int, after: int, moved: int) -> None:
+    current, workload = Assignment.even(64, before), Workload.uniform(64)
+    placed = place_standbys(current, 1, {})
+    copies = StandbyCopies(replace(Routing.by_hash(current), standbys=placed), placed, 1, {})
+    request = ScaleRequest(nodes=after, mode="warm")
+    made, without = request.plan(current, workload, copies), request.plan(current, workload)
+    assert (made.cost, without.cost) == (0, moved)
+    assert made.balanced
+    assert not made.relaxed
