@@ -11,7 +11,7 @@ import click
 
 import elastic
 from benchmarks.migration.charts import draw_sweep, draw_trials
-from benchmarks.migration.engines import NODES, SPARK, engine_names
+from benchmarks.migration.engines import NODES, SPARK, WARM_WITH_STANDBYS, engine_names
 from benchmarks.migration.goals import DEFAULT_MODE, Goal, Speeds, list_goals
 from benchmarks.migration.measures import ResponseTimes, measure_silence, summarise_affected, summarise_entered
 from benchmarks.migration.stream import Stream
@@ -129,7 +129,7 @@ def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sw
     speeds = {
         (name, load): measure_throughput(name, spark, load_stream, seconds / 4, rounds)
         for name in chosen
-        if name in ("progressive", "live") and rounds
+        if name in ("progressive", "live", "warm", WARM_WITH_STANDBYS) and rounds
         for load, load_stream in list_loads(state_mb).items()
     }
     print(format_responses(trials, stream))

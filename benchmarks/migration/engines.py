@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,9 @@ from elastic.control import MODES
 
 NODES = 8
 SPARK = "Spark: stop, repartition, restart"
+WARM_WITH_STANDBYS = "warm with a standby"
+_SETTINGS: Mapping[str, Mapping[str, Any]] = {WARM_WITH_STANDBYS: {"standbys": 1}}
+_MODES = {**{mode: mode for mode in MODES}, WARM_WITH_STANDBYS: "warm"}  # of this engine, by the engine's name
 _JOB = "bench"
 _CLOCK = "clock.json"
 _POLL_SECONDS = 0.01
@@ -76,7 +79,7 @@ class ElasticJob:
 
 
 @contextmanager
-def _elastic_job(spark: SparkSession, stream: Stream, clock: Path, mode: str) -> Iterator[ElasticJob]:
+def _elastic_job(spark: SparkSession, stream: Stream, clock: Path, name: str) -> Iterator[ElasticJob]:
     store = clock.parent / "store"
     job = elastic.run(
         stream.frame(spark, clock),
@@ -86,9 +89,10 @@ def _elastic_job(spark: SparkSession, stream: Stream, clock: Path, mode: str) ->
         nodes=NODES,
         store=store.as_uri(),
         trigger={"processingTime": stream.trigger},
+        **_SETTINGS.get(name, {}),
     )
     try:
-        yield ElasticJob(job, store, mode)
+        yield ElasticJob(job, store, _MODES[name])
     finally:
         job.stop(drain=False)
 
@@ -103,8 +107,8 @@ def _spark_query(spark: SparkSession, stream: Stream, clock: Path) -> Iterator[S
 
 
 def engine_names() -> list[str]:
-    """Return every mode, then Spark's own way."""
-    return [*MODES, SPARK]
+    """Return every mode, warm hand-overs with standbys, then Spark's own way."""
+    return [*_MODES, SPARK]
 
 
 @contextmanager
@@ -118,9 +122,9 @@ def run_engine(name: str, spark: SparkSession, stream: Stream) -> Iterator[tuple
 
 
 @contextmanager
-def run_job(spark: SparkSession, stream: Stream, mode: str = "progressive") -> Iterator[tuple[ElasticJob, Path]]:
-    """Run this engine; yield it and the file that starts its clock."""
-    with _create_folder() as folder, _elastic_job(spark, stream, folder / _CLOCK, mode) as job:
+def run_job(spark: SparkSession, stream: Stream, name: str = "progressive") -> Iterator[tuple[ElasticJob, Path]]:
+    """Run this engine in the mode of that name; yield it and the file that starts its clock."""
+    with _create_folder() as folder, _elastic_job(spark, stream, folder / _CLOCK, name) as job:
         yield job, folder / _CLOCK
 
 

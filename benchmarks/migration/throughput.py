@@ -42,11 +42,11 @@ class Throughput(NamedTuple):
         return self.migrating / self.steady
 
 
-def measure_throughput(mode: str, spark: SparkSession, stream: Stream, seconds: float, rounds: int) -> Throughput:
+def measure_throughput(name: str, spark: SparkSession, stream: Stream, seconds: float, rounds: int) -> Throughput:
     """Scale out and back `rounds` times, because a single migration is short compared with a batch."""
     steady: list[Window] = []
     moves: list[Move] = []
-    with run_job(spark, stream, mode) as (job, clock):
+    with run_job(spark, stream, name) as (job, clock):
         job.wait_for_batches(stream.filling_ticks)
         since = start_clock(clock)
         time.sleep(_WARM_UP_SECONDS)
@@ -57,7 +57,7 @@ def measure_throughput(mode: str, spark: SparkSession, stream: Stream, seconds: 
         moments, rows = job.results.published(since)
     windows = steady, [move.window for move in moves], [move.moving for move in moves]
     found = Throughput(*(compute_rows_per_second(moments, rows, some) for some in windows))
-    click.echo(f"{mode}: {found.steady:,.0f} rows/s steady, {found.migrating:,.0f} in migrations ({found.share:.0%})")
+    click.echo(f"{name}: {found.steady:,.0f} rows/s steady, {found.migrating:,.0f} in migrations ({found.share:.0%})")
     return found
 
 

@@ -95,6 +95,7 @@ class PlanQuery(ScaleTarget):
         max_length=len(STRATEGIES),
         description="Strategies to compare; each makes one plan.",
     )
+    mode: ModeName = Field(ScaleRequest.mode, description="How the migration would be carried out; warm uses standbys.")
 
     def to_plan_arguments(self, strategy: str) -> dict[str, Any]:
         """Return the arguments of `Job.plan`; only mtm gets the value table."""
@@ -145,6 +146,7 @@ class BalanceQuery(KeyOptions):
         KeyRequest.relax,
         description="If a level cannot balance the nodes, its plan comes as close as possible instead of failing.",
     )
+    mode: ModeName = Field(ScaleRequest.mode, description="How tasks would be moved; warm uses standbys.")
 
     def to_arguments(self) -> dict[str, Any]:
         """Return the arguments of `Job.plan_levels`."""

@@ -183,7 +183,7 @@ class Plan(BaseModel):
     joining: list[str]
     leaving: list[str]
     moves: list[Move]
-    cost: float = Field(description="Bytes of state to move.")
+    cost: float = Field(description="Bytes of state to move; moves to a standby that has caught up need none.")
     cost_share: float
     total_state: float
     loads: list[float] = Field(description="Work of the target's nodes, in their order.")
@@ -194,6 +194,10 @@ class Plan(BaseModel):
     relaxed: bool
     reason: str
     future_cost: float | None
+    switches: int | None = Field(description="Moves to a standby; null unless the mode is warm and there are standbys.")
+    background_cost: float | None = Field(
+        description="Bytes of state that are copied for standbys after the migration; null as for switches."
+    )
     note: str = Field(description="An assumption about the workload, such as equal work; empty without one.")
 
 

@@ -102,7 +102,16 @@ def render_levels(plans: control.LevelPlans) -> outputs.Balance:
 
 
 def render_plan(plan: planning.Plan) -> outputs.Plan:
-    return outputs.Plan.model_validate({**plan.to_dict(), "joining": list(plan.joining), "leaving": list(plan.leaving)})
+    has_standbys = plan.standbys is not None
+    return outputs.Plan.model_validate(
+        {
+            **plan.to_dict(),
+            "joining": list(plan.joining),
+            "leaving": list(plan.leaving),
+            "switches": len(plan.switches) if has_standbys else None,
+            "background_cost": plan.background_cost if has_standbys else None,
+        }
+    )
 
 
 def render_migration(tracked: TrackedMigration) -> outputs.Migration:

@@ -103,19 +103,22 @@ def render_keys(keys: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def render_plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
-    table = _create_table("strategy", "moves", "state moved", "share", "max load", "cap", "future cost", "reason")
+    table = _create_table(
+        "strategy", "moves", "state moved", "share", "in background", "max load", "cap", "future cost", "reason"
+    )
     table.columns[-1].justify = "left"
     for candidate in candidates:
         plan = candidate["plan"]
         if plan is None:
-            table.add_row(candidate["strategy"], *[""] * 6, Text(candidate["problem"]["detail"], style="red"))
+            table.add_row(candidate["strategy"], *[""] * 7, Text(candidate["problem"]["detail"], style="red"))
             continue
-        future_cost = plan["future_cost"]
+        future_cost, background = plan["future_cost"], plan["background_cost"]
         table.add_row(
             candidate["strategy"],
             str(len(plan["moves"])),
             format_size(plan["cost"]),
             f"{plan['cost_share']:.1%}",
+            "" if background is None else format_size(background),
             f"{max(plan['loads']):.3g}",
             f"{plan['cap']:.3g}",
             "" if future_cost is None else format_size(future_cost),

@@ -19,7 +19,7 @@ from elastic.control.key_request import LEVEL_OPTIONS, LEVELS, KeyRequest
 from elastic.control.request import MODES, TRANSFERS, ScaleRequest
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_TASK_PLAN_FIELDS = ("tau", "relax", "value")
+_TASK_PLAN_FIELDS = ("tau", "relax", "value", "mode")
 _KEY_PLAN_FIELDS = ("theta", "stage", "most_entries", "key_strategy", "relax")
 
 
@@ -90,6 +90,9 @@ _LEVEL_OPTIONS = _combine(
         help="Planning strategy of the keys.",
     ),
 )
+_MODE_OPTION = click.option(
+    "--mode", type=click.Choice(list(MODES)), default=ScaleRequest.mode, show_default=True, help=_describe(MODES)
+)
 _MOVEMENT_OPTIONS = _combine(
     click.option(
         "--strategy",
@@ -98,9 +101,7 @@ _MOVEMENT_OPTIONS = _combine(
         show_default=True,
         help="Planning strategy.",
     ),
-    click.option(
-        "--mode", type=click.Choice(list(MODES)), default=ScaleRequest.mode, show_default=True, help=_describe(MODES)
-    ),
+    _MODE_OPTION,
     click.option(
         "--transfer",
         type=click.Choice(list(TRANSFERS)),
@@ -126,6 +127,7 @@ _MOVEMENT_OPTIONS = _combine(
 @click.option(
     "--strategy", "strategies", multiple=True, type=click.Choice(STRATEGIES), help="Strategy to compare; repeatable."
 )
+@_MODE_OPTION
 @_LEVEL_OPTIONS
 @JSON_OPTION
 @connection_options
@@ -208,7 +210,7 @@ def _confirm_tasks(client: Client, body: dict[str, Any]) -> None:
 def _confirm_keys(client: Client, level: str, body: dict[str, Any]) -> None:
     """Show the plan to move keys, or those of both levels, and abort unless the user confirms it."""
     with show_spinner("planning"):
-        balance = client.get("balance", **{name: body[name] for name in _KEY_PLAN_FIELDS if name in body})
+        balance = client.get("balance", **{name: body[name] for name in (*_KEY_PLAN_FIELDS, "mode") if name in body})
     Console().print(render_levels(balance, level))
     _confirm(has_plan=level == "auto" or balance["keys"]["plan"] is not None)
 

@@ -12,6 +12,7 @@ from migration import Ownership
 
 if TYPE_CHECKING:
     from elastic.control.key_loads import StageKeyLoads
+    from elastic.control.standbys import StandbyCopies
 
 
 class TaskCounters(NamedTuple):
@@ -51,6 +52,10 @@ class Cluster(Protocol):
 
     def assignment(self) -> Ownership:
         """Return the committed assignment."""
+        ...
+
+    def standbys(self) -> "StandbyCopies | None":
+        """Return the copies of tasks on standbys; None if there are none, or not as many in all stages with state."""
         ...
 
     def counters(self) -> dict[int, TaskCounters]:

@@ -12,6 +12,7 @@ from elastic.errors import InvalidRequest
 from elastic.numbers import as_int, as_number
 
 if TYPE_CHECKING:
+    from elastic.control.standbys import StandbyCopies
     from migration import Ownership, Plan, Workload
 
 MODES: Mapping[str, str] = {
@@ -67,8 +68,11 @@ class ScaleRequest:
         others = ("nodes", "add", "remove", "knowledge")
         return [option.name for option in fields(cls) if option.name not in others]
 
-    def plan(self, current: "Ownership", workload: "Workload") -> "Plan":
-        """Return the plan for this request; errors of the planner say what would be feasible."""
+    def plan(self, current: "Ownership", workload: "Workload", standbys: "StandbyCopies | None" = None) -> "Plan":
+        """Return the plan for this request; errors of the planner say what would be feasible.
+
+        With `standbys`, which are those of `current`, a move to a standby that has caught up costs nothing.
+        """
         from migration import plan
 
         count = self._target_count(current)
@@ -76,7 +80,7 @@ class ScaleRequest:
             raise InvalidRequest(
                 f"{count} nodes for {current.tasks} tasks leave nodes without tasks. Use at most {current.tasks}."
             )
-        return plan(
+        made = plan(
             current,
             count,
             workload,
@@ -84,8 +88,10 @@ class ScaleRequest:
             strategy=self.strategy,
             leaving=list(self.remove),
             relax=self.relax,
+            **({} if standbys is None else standbys.plan_options()),
             **self.knowledge,
         )
+        return made if standbys is None else standbys.place(made, workload)
 
     def _target_count(self, current: "Ownership") -> int:
         unknown = sorted(set(self.remove) - set(current.nodes))

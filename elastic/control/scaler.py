@@ -125,10 +125,16 @@ class Scaler:
         Nodes that join start before others leave, so Spark needs room for all of them at once.
         """
         workload, note = self._measure()
-        made = replace(request.plan(self._cluster.assignment(), workload), note=note)
+        made = self._plan_tasks(request, workload, note)
         if made.joining:
             self._cluster.check_room(len(made.current.nodes) + len(made.joining))
         return made, workload
+
+    def _plan_tasks(self, request: ScaleRequest, workload: Workload, note: str) -> Plan:
+        """Return the plan; only warm migrations switch the roles of owners and standbys."""
+        standbys = self._cluster.standbys() if request.mode == "warm" else None
+        current = self._cluster.assignment() if standbys is None else standbys.routing.assignment
+        return replace(request.plan(current, workload, standbys), note=note)
 
     def _plan_keys(self, request: KeyRequest) -> tuple["KeyPlan", StageKeyLoads]:
         measured = self._cluster.measure_keys(request.stage)
@@ -143,7 +149,7 @@ class Scaler:
         no_tasks: Exception | None = None
         no_keys: Exception | None = None
         try:
-            by_task = replace(tasks.plan(self._cluster.assignment(), workload), note=note)
+            by_task = self._plan_tasks(tasks, workload, note)
         except InvalidInput:
             raise  # a wrong option of one level must not decide for the other
         except MigrationError as error:

@@ -3,13 +3,16 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from elastic import threads
 from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
 from elastic.control.key_loads import StageKeyLoads, compute_key_loads
+from elastic.control.standbys import StandbyCopies
 from elastic.core import events
 from elastic.core.hand_over import MigrationView
-from elastic.core.pipeline import select_counted_stages
+from elastic.core.ids import UnitId
+from elastic.core.pipeline import count_standbys, select_counted_stages
 from elastic.core.rekeying import RekeyingView
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
@@ -42,6 +45,25 @@ class JobCluster:
 
     def assignment(self) -> Ownership:
         return self._driver.view.routing.assignment
+
+    def standbys(self) -> StandbyCopies | None:
+        counts = count_standbys(self._pipeline, self._settings.standbys)
+        stages = [number for number, one in enumerate(self._pipeline.stages) if not one.operator.stateless]
+        numbers = {counts[stage] for stage in stages}
+        view = self._driver.view
+        routing = view.routing
+        if len(numbers) != 1 or not routing.standbys:
+            return None
+        units: dict[int, set[UnitId]] = defaultdict(set)
+        for unit in chain.from_iterable(routing.units(stage) for stage in stages):
+            units[unit.task].add(unit)
+        followed = {node: set(ready) for node, ready in view.standbys.items()}
+        ready = tuple(
+            tuple(node for node in nodes if units[task] <= followed.get(node, set()))
+            for task, nodes in enumerate(routing.standbys)
+        )
+        hosts = {node.name: node.address.rpartition(":")[0] for node in view.nodes if node.address}
+        return StandbyCopies(routing, ready, numbers.pop(), hosts)
 
     def counters(self) -> dict[int, TaskCounters]:
         """Add up the stages of a task; while it moves, its source counts until the move is committed."""

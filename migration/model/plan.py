@@ -223,7 +223,10 @@ class Plan:
         after.check_apart(self.target)
         everything = Workload.uniform(self.current.tasks)
         missing = {(copy.task, copy.node) for copy in compute_copies(self.current, before, after, everything)}
-        if {(copy.task, copy.node) for copy in self.copies} != missing or len(self.copies) != len(missing):
+        copies = {(copy.task, copy.node) for copy in self.copies}
+        # A former owner may have to make a copy anew, if it drops the state that it gives away.
+        again = {(move.task, move.source) for move in self.moves if move not in self.switches}
+        if not missing <= copies <= missing | again or len(self.copies) != len(copies):
             raise InvalidPlan("its copies do not lead from the standbys before to those after. Plan again.")
         if any(move.size for move in self.switches):
             raise InvalidPlan("one of its moves to a standby has a size. Plan again.")

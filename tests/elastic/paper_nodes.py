@@ -7,6 +7,7 @@ from typing import Any
 
 from elastic.control import NodeStep
 from elastic.control.key_loads import StageKeyLoads
+from elastic.control.standbys import StandbyCopies
 from elastic.core import commands, events
 from elastic.core.commands import Command
 from elastic.core.coordinator import Coordinator
@@ -66,6 +67,9 @@ class PaperNodes:
 
     def assignment(self) -> Ownership:
         return self.current
+
+    def standbys(self) -> StandbyCopies | None:
+        return None
 
     def steps(self) -> dict[str, NodeStep]:
         return self.busy

@@ -44,7 +44,7 @@ def test_the_method_of_a_job_has_the_defaults() -> None:
     [
         (ScaleBody, DEFAULTS.keys()),
         (RebalanceBody, DEFAULTS.keys() - TARGET),
-        (PlanQuery, {*TARGET, "tau", "relax"}),
+        (PlanQuery, {*TARGET, "tau", "relax", "mode"}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -49,6 +49,7 @@ export const startPlans = (perform) => {
     for (const [name, value] of Object.entries(readTarget())) [value].flat().forEach((one) => query.append(name, one));
     listStrategies().forEach((strategy) => query.append("strategy", strategy));
     if (byId("value").value && listStrategies().includes("mtm")) query.append("value", byId("value").value);
+    query.append("mode", byId("mode").value);
     const found = await get(`/jobs/${encodeURIComponent(job)}/plan?${query}`);
     drawPlans(found.plans, perform);
   };
@@ -140,6 +141,8 @@ const drawExplanation = ({ plan, milliseconds }) => {
     `heaviest node ${plan.heaviest.node} at ${share(plan.heaviest.work / plan.cap)} of the cap ${seconds(plan.cap)}`,
     plan.joining.length ? `joining ${plan.joining.join(", ")}` : "",
     plan.leaving.length ? `leaving ${plan.leaving.join(", ")}` : "",
+    plan.switches === null ? "" : `${plural(plan.switches, "task")} switch roles with a standby`,
+    plan.background_cost === null ? "" : `${bytes(plan.background_cost)} copied in the background`,
     plan.reason,
     plan.note,
     `planned in ${milliseconds.toFixed(1)} ms`,

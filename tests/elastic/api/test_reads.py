@@ -2,13 +2,18 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from elastic.control.standbys import StandbyCopies
 from elastic.job.status import StepStatus
-from migration import Plan, ownership_from_dict
+from elastic.routing import Routing
+from elastic.routing.standbys import place_standbys
+from migration import Assignment, Plan, ownership_from_dict
 from tests.elastic.api.conftest import SECRET, Client
+from tests.elastic.api.paper_cluster import PaperCluster
 from tests.elastic.api.paper_job import PaperJob
 
 
@@ -85,6 +90,25 @@ def test_several_strategies_are_compared_and_nothing_changes(client: Client, job
     assert found[0]["plan"]["cost"] <= min(one["plan"]["cost"] for one in found if one["plan"]["balanced"])
     assert job.assignment() is before
     assert job.journal() == []
+
+
+def test_a_warm_plan_shows_what_moves_and_what_is_copied_in_the_background(
+    client: Client, job: PaperJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = job.assignment()
+    assert isinstance(current, Assignment)
+    standbys = place_standbys(current, 1, {})
+    routing = replace(Routing.by_hash(current), standbys=standbys)
+    monkeypatch.setattr(PaperCluster, "standbys", lambda _: StandbyCopies(routing, standbys, 1, {}))
+    asked: dict[str, Any] = {"remove": current.nodes[1], "tau": 5, "strategy": "ssm"}
+    [warm, other] = [
+        client.get("jobs/words/plan", params={**asked, "mode": mode}).json()["plans"][0]["plan"]
+        for mode in ("warm", "progressive")
+    ]
+    assert (warm["cost"], warm["switches"]) == (0, len(warm["moves"]))
+    assert warm["background_cost"] > 0
+    assert other["cost"] > 0
+    assert (other["switches"], other["background_cost"]) == (None, None)
 
 
 def test_a_strategy_without_a_plan_reports_its_problem_beside_the_other_plans(client: Client) -> None:

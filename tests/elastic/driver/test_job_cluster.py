@@ -2,11 +2,13 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from elastic.control import NodeCounters, TaskCounters, Vitals
+from elastic.control.standbys import StandbyCopies
 from elastic.core import events
 from elastic.core.hand_over import HandOver, MigrationView
 from elastic.core.ids import Batch, Task, UnitId
@@ -73,6 +75,46 @@ def test_the_stages_of_a_task_are_added_up() -> None:
     units = (UnitStatistics(UnitId(0, 0), 10, 1.0, 100), UnitStatistics(UnitId(1, 0), 7, 0.5, 11))
     cluster, _ = cluster_of(node("node-1", units=units))
     assert cluster.counters() == {0: TaskCounters(17, 1.5, 111, "node-1.1")}
+
+
+FOLLOWED = (("node-2",), ("node-2",), ("node-1",), ())
+
+
+def standbys_of(*stages: tuple[bool, int | None], **ready: list[tuple[int, int]]) -> StandbyCopies | None:
+    """Read the copies of a job with one standby by default; a stage is (whether it is stateless, its standbys)."""
+    pipeline: Any = SimpleNamespace(
+        stages=[SimpleNamespace(operator=SimpleNamespace(stateless=off), standbys=count) for off, count in stages]
+    )
+    view = make_coordinator().view()
+    followed = {f"node-{name[1:]}": tuple(UnitId(*unit) for unit in units) for name, units in ready.items()}
+    nodes = (NodeView("node-1", "node-1.1", "10.0.0.1:70", 0, serving=True), node("node-2"))
+    routing = replace(view.routing, standbys=FOLLOWED)
+    driver: Any = ViewedDriver(replace(view, nodes=nodes, routing=routing, standbys=followed))
+    unused: Any = None
+    context = replace(make_context(standbys=1), pipeline=pipeline)
+    return JobCluster(context, driver, unused, unused, lambda _: None).standbys()
+
+
+def test_copies_are_the_standbys_that_have_caught_up_in_all_stages_with_state() -> None:
+    copies = standbys_of(
+        (False, None), (True, None), (False, 1), n2=[(0, 0), (2, 0), (0, 1)], n1=[(0, 2), (2, 2), (0, 3)]
+    )
+    assert copies is not None
+    assert copies.ready == (("node-2",), (), ("node-1",), ())
+    assert (copies.routing.standbys, copies.count, copies.hosts) == (FOLLOWED, 1, {"node-1": "10.0.0.1"})
+
+
+@pytest.mark.parametrize("stages", [((False, 1), (False, 2)), ((True, None),)])
+def test_plans_know_no_copies_where_stages_differ_in_their_standbys_or_have_no_state(
+    stages: tuple[tuple[bool, int | None], ...],
+) -> None:
+    assert standbys_of(*stages) is None
+
+
+def test_a_job_whose_standbys_are_not_placed_yet_has_no_copies() -> None:
+    cluster, _ = cluster_of(node("node-1"))
+    cluster._pipeline = SimpleNamespace(stages=[])  # type: ignore[assignment]
+    assert cluster.standbys() is None
 
 
 def test_nodes_that_are_starting_or_lost_have_no_vitals() -> None:

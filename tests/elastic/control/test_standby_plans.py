@@ -1,0 +1,88 @@
+"""Plans of warm migrations: what copies save, and which copies are made for the standbys that the engine places."""
+
+from dataclasses import replace
+
+import pytest
+
+from elastic.control import ScaleRequest
+from elastic.control.standbys import StandbyCopies
+from elastic.routing import Routing
+from elastic.routing.standbys import place_standbys
+from migration import Assignment, Plan, Workload
+
+WORKLOAD = Workload(work=[1.0] * 12, state=[10.0 + task for task in range(12)])
+CURRENT = Assignment.even(tasks=12, nodes=3)
+
+
+def copies_on_neighbours(count: int = 1) -> StandbyCopies:
+    placed = place_standbys(CURRENT, count, {})
+    return StandbyCopies(replace(Routing.by_hash(CURRENT), standbys=placed), placed, count, {})
+
+
+def plan(copies: StandbyCopies | None, **target: object) -> Plan:
+    return ScaleRequest(**{"tau": 5.0, "mode": "warm", **target}).plan(CURRENT, WORKLOAD, copies)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("leaving", CURRENT.nodes)
+def test_a_scale_in_switches_roles_only(leaving: str) -> None:
+    made = plan(copies_on_neighbours(), remove=(leaving,))
+    assert (made.cost, len(made.switches)) == (0, 4)
+    assert plan(None, remove=(leaving,)).cost > 0
+
+
+def test_standbys_are_where_the_engine_places_them() -> None:
+    made = plan(copies_on_neighbours(), remove=("node-2",))
+    assert made.target.owners == ("node-1",) * 6 + ("node-3",) * 6
+    assert made.standbys is not None
+    assert made.standbys.nodes_by_task == (("node-3",),) * 6 + (("node-1",),) * 6
+    # node-2 followed tasks 0 to 3 and 8 to 11, and what it owned needs a copy, too.
+    assert [(copy.task, copy.node) for copy in made.copies] == [
+        (task, "node-3" if task < 6 else "node-1") for task in range(12)
+    ]
+    assert made.background_cost == WORKLOAD.total_state
+
+
+def test_a_standby_that_has_not_caught_up_saves_nothing_and_is_still_to_be_copied() -> None:
+    copies = copies_on_neighbours()
+    behind = replace(copies, ready=((),) * 12)
+    made = plan(behind, remove=("node-2",))
+    assert made.cost == sum(move.size for move in made.moves) > 0
+    assert (len(made.switches), len(made.copies)) == (0, 12)
+
+
+def test_a_former_owner_that_switched_no_roles_makes_its_copy_anew() -> None:
+    made = plan(copies_on_neighbours(), add=1, tau=0.0)
+    assert made.standbys is not None
+    former = [move for move in made.moves if move.source in made.standbys.nodes_by_task[move.task]]
+    again = {(copy.task, copy.node) for copy in made.copies}
+    assert any(move not in made.switches for move in former)
+    for move in former:
+        assert ((move.task, move.source) in again) == (move not in made.switches)
+
+
+def test_one_node_that_remains_has_no_standbys() -> None:
+    made = plan(copies_on_neighbours(2), nodes=1)
+    assert (made.cost, made.copies, made.background_cost) == (0, (), 0)
+
+
+def test_loads_and_cap_are_those_of_owned_tasks() -> None:
+    made, without = plan(copies_on_neighbours(2), tau=0.2), plan(None, tau=0.2)
+    assert (made.loads, made.cap) == (without.loads, without.cap)
+
+
+def test_a_plan_survives_its_document() -> None:
+    for target in ({"remove": ("node-2",)}, {"add": 1, "tau": 0.0}, {"nodes": 1}):
+        made = plan(copies_on_neighbours(), **target)
+        assert Plan.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize(("before", "after", "moved"), [(8, 7, 12), (10, 9, 9), (10, 8, 14), (8, 6, 16)])
+def test_a_balanced_scale_in_carries_no_state_where_neighbours_follow(before: int, after: int, moved: int) -> None:
+    current, workload = Assignment.even(64, before), Workload.uniform(64)
+    placed = place_standbys(current, 1, {})
+    copies = StandbyCopies(replace(Routing.by_hash(current), standbys=placed), placed, 1, {})
+    request = ScaleRequest(nodes=after, mode="warm")
+    made, without = request.plan(current, workload, copies), request.plan(current, workload)
+    assert (made.cost, without.cost) == (0, moved)
+    assert made.balanced
+    assert not made.relaxed
