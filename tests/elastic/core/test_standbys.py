@@ -1,6 +1,7 @@
 """Standbys by the driver: where they are, who is told, who takes over, and what is committed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,14 @@ def follows(decided: Sequence[Command]) -> list[tuple[str, tuple[int, ...]]]:
 
 def takes_over(decided: Sequence[Command]) -> list[tuple[str, tuple[int, ...]]]:
     return installs(decided, standby=False)
+
+
+def snapshot_of(world: World, task: int, batch: int) -> events.StatesCommitted:
+    """Commit a batch, and return the event that the state of a task after it is committed too."""
+    commit_batch(world, batch)
+    manifest = world.coordinator.manifest
+    states = manifest.units.with_states([state_of(UnitId(0, task), batch)])
+    return events.StatesCommitted(replace(manifest, number=manifest.number + 1, units=states), LEASE)
 
 
 @pytest.fixture
@@ -166,7 +175,18 @@ def test_a_standby_that_has_not_caught_up_does_not_take_over(world: Standbys) ->
     assert takes_over(world.join("node-2")) == [("node-2", (3,))]
 
 
-def test_a_standby_that_has_lost_the_log_is_told_to_load_a_newer_state(world: Standbys) -> None:
+def test_a_standby_that_has_lost_the_log_is_told_to_load_a_newer_state_once_there_is_one(world: Standbys) -> None:
+    """The same one again would be dropped at once again."""
+    assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == []
+    assert follows(world.hear(snapshot_of(world, 3, batch=0))) == [("node-3", (3,))]
+    assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == []
+    assert follows(world.hear(snapshot_of(world, 3, batch=1))) == [("node-3", (3,))]
+
+
+def test_a_standby_that_is_dropped_when_there_is_a_newer_state_follows_from_that_at_once(
+    world: Standbys,
+) -> None:
+    world.hear(snapshot_of(world, 3, batch=0))
     assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == [("node-3", (3,))]
 
 
@@ -323,3 +343,9 @@ def test_no_task_is_with_a_standby_on_its_own_node_after_any_loss(world: Standby
         assert {owner for owner in world.owners() if not owner.startswith("node-")} == set()
         route = world.coordinator.view().route  # its constructor checks it
         assert len(route.standbys) in (0, 6)
+
+
+def test_the_view_tells_how_many_standbys_have_no_node() -> None:
+    for number, nodes, missing in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (1, 2, 0), (0, 1, 0)):
+        world = World(Assignment.even(tasks=6, nodes=nodes), standbys=number)
+        assert world.coordinator.view().standbys_without_node == missing

@@ -168,7 +168,9 @@ def test_a_damaged_state_is_an_error_also_where_states_may_be_missing(manager: S
     manager.put(PackedState(damaged.ref, damaged.data[:-1]))
     recorder = Recorder()
     loader = make_loader(context_of(recorder), manager)
-    loader.load([handle_of(one.ref, source=None) for one in (damaged, gone)], lambda *_: None, on_missing=lambda _: None)
+    loader.load(
+        [handle_of(one.ref, source=None) for one in (damaged, gone)], lambda *_: None, on_missing=lambda _: None
+    )
     wait_until(lambda: bool(recorder.failures))
     assert isinstance(recorder.failures[0][0], DamagedObject)
     loader.close()
