@@ -317,7 +317,7 @@ class Coordinator:
         self.crashes.caught_up(event.node)
         self.recoveries.node_stopped(event.node)
         self.placement.node_lost(event.node)
-        self.standbys.note_change()
+        self.standbys.left(event.node)
         self.snapshots.node_lost(event.node, ())
         return [stopping]
 

@@ -49,6 +49,7 @@ class Standbys:
         self._places_are_due = self._number > 0 or bool(placement.committed.standbys)
         self._was_moving = False
         self._changed = True
+        self._left: set[str] = set()  # nodes that were asked to leave, and may be in the committed assignment yet
         self._origins: dict[tuple[str, UnitId], _Origin] = {}  # of what each node was told to follow last
         self._unusable: dict[tuple[str, UnitId], _Origin] = {}  # the node could not follow from there
 
@@ -62,6 +63,11 @@ class Standbys:
     def note_change(self) -> None:
         """Look again at who should follow what: nodes joined or left, units moved, an assignment was committed."""
         self._changed = True
+
+    def left(self, node: str) -> None:
+        """Give up the place of a node that was asked to leave; standbys may have taken over all that it owned."""
+        self._left.add(node)
+        self._changed = self._places_are_due = True
 
     def caught_up(self, node: str, units: Iterable[UnitId]) -> None:
         self._placement.standbys_caught_up(node, units)
@@ -117,6 +123,7 @@ class Standbys:
         if not self._changed or not can_install:
             return []
         self._changed = False
+        self._left.difference_update(self._nodes)  # those that were asked to start again
         return [*self._start_missing(is_moving=is_moving), *self._commit(is_moving=is_moving), *self._tell_nodes()]
 
     def publish(self, published: Batch) -> list[Command]:
@@ -134,7 +141,7 @@ class Standbys:
         """Start nodes that own nothing and were stopped with all others: they are needed for standbys."""
         if is_moving or not self._number or not self._nodes.serving():
             return []
-        nodes = self._placement.committed.assignment.nodes
+        nodes = [node for node in self._placement.committed.assignment.nodes if node not in self._left]
         return [command for name in nodes for command in self._nodes.request_start(name)]
 
     def _commit(self, *, is_moving: bool) -> list[Command]:
@@ -143,8 +150,8 @@ class Standbys:
             return []
         owners = self._placement.settled_owners()
         assignment = routing.assignment
-        if owners != assignment.owners:
-            nodes = tuple(dict.fromkeys((*assignment.nodes, *owners)))
+        nodes = tuple(dict.fromkeys((*(node for node in assignment.nodes if node not in self._left), *owners)))
+        if owners != assignment.owners or set(nodes) != set(assignment.nodes):
             assignment = to_ownership(owners, nodes)
         standbys = carry_standbys(routing, assignment)
         serving = self._nodes.serving()

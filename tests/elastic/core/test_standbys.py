@@ -349,3 +349,16 @@ def test_the_view_tells_how_many_standbys_have_no_node() -> None:
     for number, nodes, missing in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (1, 2, 0), (0, 1, 0)):
         world = World(Assignment.even(tasks=6, nodes=nodes), standbys=number)
         assert world.coordinator.view().standbys_without_node == missing
+
+
+def test_a_node_whose_tasks_standbys_took_over_leaves_when_it_is_asked_to(world: Standbys) -> None:
+    """No migration has to move anything from it, so none commits an assignment without it."""
+    world.commit_standbys(world.lose("node-1"))
+    world.join("node-1")
+    decided = world.hear(events.StopRequested("node-1"))
+    assert world.coordinator.view().node("node-1") is None
+    [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
+    assert set(commit.assignment.nodes) == {"node-2", "node-3"}
+    assert all(set(nodes) < {"node-2", "node-3"} for nodes in commit.standbys)
+    assert not any(isinstance(one, commands.StartNode) for one in world.commit_standbys(decided))
+    assert any(isinstance(one, commands.StartNode) for one in world.hear(events.StartRequested("node-1")))
