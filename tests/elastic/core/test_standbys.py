@@ -229,6 +229,28 @@ def test_nothing_is_installed_while_a_snapshot_is_being_committed(world: Standby
     assert takes_over(decided) == [("node-1", (2,)), ("node-3", (3,))]
 
 
+def test_no_standby_is_told_of_a_state_while_a_newer_one_is_being_committed(world: Standbys) -> None:
+    world.hear(events.SnapshotDue())
+    world.hear(events.SnapshotLeaseOpened(LEASE))
+    for node in ("node-1", "node-2", "node-3"):
+        world.report(SnapshotTaken, node, LEASE)
+    lost = world.lose("node-1")
+    assert not any(isinstance(one, commands.CommitAssignment) for one in lost)
+    assert follows(world.join("node-1")) == []
+    decided = world.hear(events.StatesCommitted(world.coordinator.manifest, LEASE))
+    assert any(isinstance(one, commands.CommitAssignment) for one in decided)
+
+
+def test_after_a_restart_nodes_that_own_nothing_start_too_to_follow(world: Standbys) -> None:
+    world.commit_standbys(world.lose("node-1"))
+    world.join("node-1")
+    world.hear(events.StopAllRequested())
+    started = [one for name in ("node-2", "node-3") for one in world.hear(events.StartRequested(name))]
+    assert {one.node for one in started if isinstance(one, commands.StartNode)} == {"node-2", "node-3"}
+    decided = world.join("node-2")
+    assert [one.node for one in decided if isinstance(one, commands.StartNode)] == ["node-1"]
+
+
 def test_a_state_that_the_lost_node_has_saved_is_not_committed_for_what_others_take_over(world: Standbys) -> None:
     world.hear(events.SnapshotDue())
     world.hear(events.SnapshotLeaseOpened(LEASE))
@@ -334,6 +356,7 @@ def test_a_standby_goes_only_when_those_that_replace_it_have_caught_up(world: St
     assert UnitId(0, 2) in world.coordinator.placement.followed_by("node-1")
     dropped = messages(world.catch_up("node-2", 2), DropUnits)
     assert [(node, one.units) for node, one in dropped] == [("node-1", (UnitId(0, 2),))]
+    assert not messages(world.catch_up("node-2", 2), DropUnits)
 
 
 def test_no_task_is_with_a_standby_on_its_own_node_after_any_loss(world: Standbys) -> None:
