@@ -11,6 +11,7 @@ ElasticError
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
 │   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
 │   ├── StatefulShuffle                rows of a stage should go to any task, but its operator has a state
+│   ├── CombineDropsCostKey            the operator of a shuffled stage combines rows to rows without their cost key
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -174,6 +175,19 @@ class StatefulShuffle(InvalidJob):
         super().__init__(
             f'stage {stage!r} cannot be grouped by "shuffle": {operator} may have a state, and any task would get the '
             "rows of a key. Use stateless(function, schema) or a StatelessOperator, or group the stage by hash."
+        )
+
+
+class CombineDropsCostKey(InvalidJob):
+    """The operator of a shuffled stage combines rows to rows without their cost key, by which nodes are chosen."""
+
+    def __init__(self, stage: str, cost_key: Iterable[str], reason: str) -> None:
+        self.stage = stage
+        self.cost_key = tuple(cost_key)
+        self.reason = reason
+        super().__init__(
+            f"stage {stage!r} cannot be shuffled by the cost key {_join(self.cost_key)}: {reason}. Correct "
+            "combine to keep these columns and types, also of a table without rows, or choose a cost_key that it keeps."
         )
 
 

@@ -28,6 +28,7 @@ def main() -> None:
     plan(current, 1, workload, leaving=["node-1"])
     terms = AdditiveTerms(boundary=np.zeros(9), interval=np.zeros((9, 9)))
     plan(current, 3, workload, strategy="mtm", value=AdditiveValue({3: terms}))
+    plan(current, 3, workload, standby_count=1)
     plan_sequence(current, [3, 2], workload)
     loads = KeyLoads(range(4), [0, 0, 0, 1], None, [1.0, 1.0, 1.0, 1.0])
     for strategy in KEY_STRATEGIES.keys() - {"ideal"}:  # a bound, not a plan

@@ -4,6 +4,7 @@ MigrationError
 ├── InvalidInput (also a ValueError)      an argument that is wrong
 │   ├── InvalidAssignment                 gaps, overlaps, duplicate names
 │   ├── InvalidWorkload                   NaN, negative, infinite, lengths that differ
+│   ├── InvalidStandbys                   copies of unknown tasks, or an owner that is its own standby
 │   ├── InvalidPlan                       a plan read from JSON contradicts itself
 │   ├── InvalidSchedule                   moves or bounds that no schedule can satisfy
 │   ├── UnknownNode                       a node that is not in the assignment
@@ -41,6 +42,10 @@ class InvalidAssignment(InvalidInput):
 
 class InvalidWorkload(InvalidInput):
     """Work or state sizes that are not finite, non-negative and of one length."""
+
+
+class InvalidStandbys(InvalidInput):
+    """Copies of tasks that do not exist, on nodes named twice, or on the node that owns the task."""
 
 
 class InvalidPlan(InvalidInput):
@@ -191,7 +196,7 @@ class KeysInfeasible(MigrationError):
 class TooManyEntries(MigrationError):
     """A strategy needs more entries in the routing table than the caller allows.
 
-    `fewest_entries` is the smallest table that the strategy found at this theta.
+    `fewest_entries` is the smallest limit found that the strategy keeps at this theta; its table may have fewer.
     """
 
     def __init__(self, *, strategy: str, theta: float, fewest_entries: int, most_entries: int) -> None:

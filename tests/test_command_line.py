@@ -74,7 +74,7 @@ def test_every_option_has_help(name: str) -> None:
 
 
 def test_copied_choices_and_defaults_equal_their_originals() -> None:
-    from elastic.experiments import paper000, paper001, paper003, paper004
+    from elastic.experiments import paper000, paper001, paper002, paper003, paper004
     from elastic.experiments.paper000 import engine
     from elastic.experiments.paper001 import engine as engine001
     from elastic.experiments.paper004 import engine as engine004
@@ -89,6 +89,7 @@ def test_copied_choices_and_defaults_equal_their_originals() -> None:
     assert tuple(paper000.EXPERIMENTS) == options.PAPER000_EXPERIMENTS
     assert tuple(paper001.EXPERIMENTS) == options.PAPER001_EXPERIMENTS
     assert tuple(engine.ENGINE_EXPERIMENTS) == options.PAPER000_ENGINE_EXPERIMENTS
+    assert tuple(paper002.EXPERIMENTS) == options.PAPER002_EXPERIMENTS
     assert tuple(engine001.ENGINE_EXPERIMENTS) == options.PAPER001_ENGINE_EXPERIMENTS
     assert tuple(engine004.ENGINE_EXPERIMENTS) == options.PAPER004_ENGINE_EXPERIMENTS
     assert tuple(paper004.EXPERIMENTS) == options.PAPER004_EXPERIMENTS

@@ -11,6 +11,7 @@ PUBLIC_NAMES = {
     "elastic.experiments.paper003": [
         *("EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK", "generate_logs", "read_logs"),
     ],
+    "elastic.experiments.paper002": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.experiments.paper004": ["EXPERIMENTS", "ExperimentScale", "FULL", "Lab", "QUICK"],
     "elastic.operators": [
         *("Aggregate", "Context", "CountByKey", "DropDuplicates", "Enrich", "IntervalJoin", "KeyedColumns"),
@@ -56,7 +57,8 @@ PUBLIC_NAMES = {
         *("learn_hourly_from_log", "load_learned", "load_matrix", "read_journal", "read_log", "save_matrix"),
     ],
     "migration": [
-        *("AdditiveTerms", "AdditiveValue", "Assignment", "Infeasible", "InvalidAssignment", "InvalidInput"),
+        *("AdditiveTerms", "AdditiveValue", "Assignment", "Copy", "Infeasible", "InvalidAssignment"),
+        *("InvalidInput", "InvalidStandbys", "Standbys"),
         *("InvalidPlan", "InvalidSchedule", "InvalidWorkload", "KernelInfo", "KeyLoads", "KeyPlan", "KeysInfeasible"),
         *("MigrationError", "Move", "NodeLoad", "Ownership", "Plan", "STRATEGIES", "ScatteredAssignment"),
         *("SearchGuide", "TooManyEntries", "TooManyPartitions", "UnknownNode", "UnknownOption", "UnknownStrategy"),
@@ -65,7 +67,7 @@ PUBLIC_NAMES = {
     ],
     "migration.keys": [
         *("DEFAULT_MOST_ENTRIES", "DEFAULT_THETA", "KEY_STRATEGIES", "KeyEntries", "KeyEntry", "KeyLoads", "KeyMove"),
-        *("KeyMoves", "KeyPlan", "plan_keys"),
+        *("KeyMoves", "KeyPlan", "plan_keys", "KeyCopies", "KeyStandbys", "STANDBY_STRATEGIES", "hash_standbys"),
     ],
     "migration.keys.compact": [
         *("DEFAULT_R", "GroupedKeys", "KeyRecords", "RECORD_STRATEGIES", "RecordPlan", "decode_records", "discretise"),

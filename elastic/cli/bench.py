@@ -20,6 +20,7 @@ from elastic.cli.options import (
     PAPER000_EXPERIMENTS,
     PAPER001_ENGINE_EXPERIMENTS,
     PAPER001_EXPERIMENTS,
+    PAPER002_EXPERIMENTS,
     PAPER003_EXPERIMENTS,
     PAPER004_ENGINE_EXPERIMENTS,
     PAPER004_EXPERIMENTS,
@@ -168,6 +169,17 @@ def paper001(
 
         lab = Lab(QUICK if quick else FULL, seed, progress, data)
         _run(EXPERIMENTS, lab, progress, output, names, as_json=as_json)
+
+
+@command.command()
+@_common_options("build/paper002", PAPER002_EXPERIMENTS)
+def paper002(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the planning experiments of paper 002: figures 7 to 9, and what standbys save and cost."""
+    # Imported here because they load the compiler and matplotlib.
+    from elastic.experiments.paper002 import EXPERIMENTS, FULL, QUICK, Lab
+
+    with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
 
 
 @command.command()

@@ -144,6 +144,8 @@ class Spares:
             spare.peer.call("become", {"node": node, "incarnation": incarnation}, _ASSIGN_SECONDS)
         except (PeerUnavailable, Refused) as error:
             _log.warning("%s did not become %s: %s", spare.name, incarnation, error)
+            with self._lock:
+                self._named.pop(spare.name, None)  # if it still waits for a name, its next report is refused
             self._launcher.cancel(spare.name)
             ended(node, incarnation, f"its spare did not take the name: {error}", False)
         finally:

@@ -74,6 +74,11 @@ def format_number(value: float | None, digits: int = 2, spread: float | None = N
     return f"{value:,.{digits}f}" + ("" if spread is None else f" ± {spread:.{digits}f}")
 
 
+def format_value(value: float) -> str:
+    """A parameter without an exponent: 0.08, 1.5, 15, 1,000,000."""
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:g}"
+
+
 def group_by(rows: Rows, field: str) -> Mapping[Any, list[Any]]:
     """Group rows by a field, in order of first appearance."""
     found: dict[Any, list[Any]] = {}

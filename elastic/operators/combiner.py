@@ -5,7 +5,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from elastic.errors import CombineFailed, InvalidOutput
+from elastic.errors import CombineDropsCostKey, CombineFailed, InvalidOutput
 from elastic.operators.operator import Operator
 from elastic.operators.quarantine import format_traceback
 
@@ -20,11 +20,22 @@ class Combiner:
     operator: Operator
     name: str
     method: str = "combine"
+    cost_key: tuple[str, ...] = ()  # of a shuffled stage: its columns are kept as those of the key are
 
     @classmethod
-    def of(cls, operator: Operator, name: str, method: str = "combine") -> Self | None:
+    def of(cls, operator: Operator, name: str, method: str = "combine", cost_key: tuple[str, ...] = ()) -> Self | None:
         """Return the combiner of an operator; None if it does not override `combine`, so that nothing needs sending."""
-        return None if type(operator).combine is Operator.combine else cls(operator, name, method)
+        return None if type(operator).combine is Operator.combine else cls(operator, name, method, cost_key)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise `CombineDropsCostKey` if no rows of this schema, combined, have no cost key of the same type."""
+        try:
+            self(schema.empty_table())
+        except CombineFailed as error:
+            reason = f"{self.method} fails for a table without rows"
+            raise CombineDropsCostKey(self.name, self.cost_key, reason) from error
+        except InvalidOutput as error:
+            raise CombineDropsCostKey(self.name, self.cost_key, error.why) from error
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Combine rows; raises `CombineFailed` or `InvalidOutput`, since rows cannot be quarantined at the sender."""
@@ -38,7 +49,8 @@ class Combiner:
             raise InvalidOutput(
                 self.name, f"{self.method} returned a {type(combined).__name__} instead of an Arrow table"
             )
-        for column in self.operator.key:
+        for column in (*self.operator.key, *self.cost_key):
             if column not in combined.schema.names or combined.schema.field(column).type != rows.field(column).type:
-                raise InvalidOutput(self.name, f"{self.method} did not keep the key column {column!r} and its type")
+                kind = "key" if column in self.operator.key else "cost key"
+                raise InvalidOutput(self.name, f"{self.method} did not keep the {kind} column {column!r} and its type")
         return combined

@@ -94,7 +94,11 @@ class StageRunner:
         self.stage = stage
         self.name = name
         # Sent to the senders of rows to this stage.
-        self.combiner = Combiner.of(self.operator, name, "combine" if rows_schema is None else "merge")
+        is_shuffled = isinstance(declared, ShuffleGrouping)
+        method = "combine" if rows_schema is None else "merge"
+        self.combiner = Combiner.of(self.operator, name, method, self.grouped_by if is_shuffled else ())
+        if self.combiner is not None and self.combiner.cost_key:
+            self.combiner.check(input_schema)
         self._schemas = _schemas(self.operator, input_schema, next_schema)
         self._caller: OperatorCaller = self._create_caller(self.operator, skip=on_error == "skip")
         self.is_measured = isinstance(declared, ShuffleGrouping) and declared.is_measured

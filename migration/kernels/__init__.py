@@ -34,6 +34,7 @@ lightest_starts = _chosen.lightest_starts
 partition = _chosen.partition
 best_gains = _chosen.best_gains
 match = _chosen.match
+label_partition = _chosen.label_partition
 cheapest_sources = _chosen.cheapest_sources
 undominated = _chosen.undominated
 
@@ -51,6 +52,7 @@ __all__ = [
     "best_gains",
     "cheapest_sources",
     "kernel_info",
+    "label_partition",
     "lightest_starts",
     "match",
     "partition",

@@ -13,6 +13,9 @@ _band = compiled(shared.band)
 _trace = compiled(shared.trace)
 _stay = compiled(shared.stay)
 _intervals_used = compiled(shared.intervals_used)
+_open_labels = compiled(shared.open_labels)
+_label_layers = compiled(shared.label_layers)
+_trace_labels = compiled(shared.trace_labels)
 match = compiled(shared.match)
 
 
@@ -247,3 +250,135 @@ def undominated(gain: Floats, partitions: Ints, spent: Floats, slack: float) -> 
             rows[count] = candidate
             count += 1
     return rows[:count].copy()
+
+
+@compiled
+def _forward_by_labels(
+    held: Floats,
+    starts: Ints,
+    ends: Ints,
+    first: Ints,
+    low: Ints,
+    high: Ints,
+    closed: Ints,
+    opened: Ints,
+    place: Ints,
+    layer: Ints,
+    best: Floats,
+) -> None:
+    """Best gains of every state (k, x, last label used) in O(1) amortised each.
+
+    For one label the best left end is a maximum over a window that slides to the right with x: what the label gains
+    is a term of the left end and one of the right end. Each window is a queue of falling values.
+    """
+    tasks = len(first) - 1
+    queue = np.empty(tasks + 1, np.int64)
+    values = np.empty(tasks + 1, np.float64)
+    labelled = np.empty(tasks + 1, np.float64)  # the most that labels up to the present one gain, by x
+    for k in range(1, len(low)):
+        left = low[k - 1]
+        right = high[k - 1]
+        here = layer[k - 1] - place[left]
+        there = layer[k] - place[low[k]]
+        for x in range(low[k], high[k] + 1):
+            labelled[x] = -np.inf
+        lowest = closed[max(first[low[k]], left)]
+        for q in range(lowest, opened[high[k]] + 1):
+            if q > lowest:
+                _slide_labelled(
+                    q, held, starts, ends, first, low[k], high[k], left, right, closed, opened, place, here, best,
+                    queue, values, labelled,
+                )  # fmt: skip
+            head = 0
+            tail = 0
+            ahead = -1
+            for x in range(low[k], high[k] + 1):
+                if closed[x] > q:
+                    break
+                if opened[x] < q:
+                    continue
+                earliest = max(first[x], left)
+                if ahead < earliest:
+                    ahead = earliest
+                    head = 0
+                    tail = 0
+                while ahead < x and ahead <= right:
+                    value = best[here + place[ahead] - closed[ahead] + min(q, opened[ahead])]
+                    while tail > head and values[tail - 1] <= value:
+                        tail -= 1
+                    queue[tail] = ahead
+                    values[tail] = value
+                    tail += 1
+                    ahead += 1
+                while head < tail and queue[head] < earliest:
+                    head += 1
+                gain = labelled[x]
+                if head < tail:
+                    gain = max(gain, values[head])
+                best[there + place[x] - closed[x] + q] = gain
+
+
+@compiled
+def _slide_labelled(
+    q: int,
+    held: Floats,
+    starts: Ints,
+    ends: Ints,
+    first: Ints,
+    lowest: int,
+    highest: int,
+    left: int,
+    right: int,
+    closed: Ints,
+    opened: Ints,
+    place: Ints,
+    here: int,
+    best: Floats,
+    queue: Ints,
+    values: Floats,
+    labelled: Floats,
+) -> None:
+    """Raise `labelled[x]` to what intervals that end at x gain with label q."""
+    until = min(right, ends[q - 1] - 1)
+    head = 0
+    tail = 0
+    ahead = -1
+    for x in range(max(lowest, starts[q - 1] + 1), highest + 1):
+        earliest = max(first[x], left)
+        if earliest > until:
+            break
+        if ahead < earliest:
+            ahead = earliest
+            head = 0
+            tail = 0
+        while ahead < x and ahead <= until:
+            before = best[here + place[ahead] - closed[ahead] + min(q - 1, opened[ahead])]
+            value = before - held[q - 1, ahead]
+            while tail > head and values[tail - 1] <= value:
+                tail -= 1
+            queue[tail] = ahead
+            values[tail] = value
+            tail += 1
+            ahead += 1
+        while head < tail and queue[head] < earliest:
+            head += 1
+        if head < tail:
+            labelled[x] = max(labelled[x], values[head] + held[q - 1, x])
+
+
+@compiled
+def label_partition(
+    work: Floats, held: Floats, starts: Ints, ends: Ints, first: Ints, parts: int, allow_idle: bool
+) -> tuple[float, Ints, Ints]:
+    """The most gain, and a partition with labels that has it; no boundaries if no partition is light enough."""
+    low, high = _band(first, parts, allow_idle)
+    closed, opened, place = _open_labels(starts, ends, len(first) - 1)
+    layer = _label_layers(low, high, place)
+    best = np.full(layer[-1], -np.inf)
+    if low[0] == 0:
+        best[0] = 0.0
+        _forward_by_labels(held, starts, ends, first, low, high, closed, opened, place, layer, best)
+    used = _intervals_used(low, high, layer, best, allow_idle)
+    if used == 0:
+        return -np.inf, np.empty(0, np.int64), np.empty(0, np.int64)
+    return _trace_labels(work, held, starts, ends, first, low, high, closed, opened, place, layer, best, used)

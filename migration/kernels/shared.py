@@ -250,3 +250,93 @@ def stay(gain: Floats, old: Ints, new: Ints) -> float:
             i += 1
         position = stop
     return unused
+
+
+def open_labels(starts: Ints, ends: Ints, tasks: int) -> tuple[Ints, Ints, Ints]:
+    """The labels that matter at a boundary x, and where the states of x start when those of all x follow one another.
+
+    Label q is a node that holds copies within [starts[q - 1], ends[q - 1]). At x the first `closed[x]` labels hold
+    nothing further right and those after `opened[x]` nothing further left, so the last label used is one of
+    closed[x]..opened[x], whatever it was before. O(tasks + labels).
+    """
+    labels = len(starts)
+    closed = np.zeros(tasks + 1, np.int64)
+    opened = np.zeros(tasks + 1, np.int64)
+    place = np.zeros(tasks + 2, np.int64)
+    for q in range(1, labels + 1):
+        opened[starts[q - 1] + 1] = q  # the last one that starts there wins
+    for x in range(1, tasks + 1):
+        opened[x] = max(opened[x], opened[x - 1])
+    done = 0
+    for x in range(tasks + 1):
+        while done < labels and ends[done] <= x:
+            done += 1
+        closed[x] = done
+        place[x + 1] = place[x] + opened[x] - closed[x] + 1
+    return closed, opened, place
+
+
+def label_layers(low: Ints, high: Ints, place: Ints) -> Ints:
+    """Where each layer of (k, x, label) starts in the flat array of best gains."""
+    layer = np.zeros(len(low) + 1, np.int64)
+    for k in range(len(low)):
+        layer[k + 1] = layer[k] + max(place[high[k] + 1] - place[low[k]], 0)
+    return layer
+
+
+def trace_labels(
+    work: Floats,
+    held: Floats,
+    starts: Ints,
+    ends: Ints,
+    first: Ints,
+    low: Ints,
+    high: Ints,
+    closed: Ints,
+    opened: Ints,
+    place: Ints,
+    layer: Ints,
+    best: Floats,
+    parts: int,
+) -> tuple[float, Ints, Ints]:
+    """Walk back from (parts, m) along best edges: the gain, the boundaries, and the label of every interval or 0.
+
+    Edges are found again from values, as in `trace`, and ties are broken alike: the interval whose work is nearest to
+    the mean, then the shortest, then the one with a label, the lowest. O(parts * window * labels open).
+    """
+    tasks = len(first) - 1
+    mean = work[tasks] / parts
+    boundaries = np.empty(parts + 1, np.int64)
+    labels = np.zeros(parts, np.int64)
+    boundaries[parts] = tasks
+    x = tasks
+    last = opened[tasks]
+    gain = best[layer[parts] + place[x] - place[low[parts]] + last - closed[x]]
+    for k in range(parts, 0, -1):
+        most = -np.inf
+        most_distance = np.inf
+        most_start = -1
+        most_label = 0
+        for a in range(min(x - 1, high[k - 1]), max(first[x], low[k - 1]) - 1, -1):
+            distance = abs(work[x] - work[a] - mean)
+            here = layer[k - 1] + place[a] - place[low[k - 1]] - closed[a]
+            for q in range(closed[a] + 1, last + 1):
+                if starts[q - 1] < x and a < ends[q - 1]:
+                    before = best[here + min(q - 1, opened[a])]
+                    candidate = (before - held[q - 1, a]) + held[q - 1, x]
+                    if candidate > most or (candidate == most and distance < most_distance):
+                        most = candidate
+                        most_distance = distance
+                        most_start = a
+                        most_label = q
+            candidate = best[here + min(last, opened[a])]
+            if candidate > most or (candidate == most and distance < most_distance):
+                most = candidate
+                most_distance = distance
+                most_start = a
+                most_label = 0
+        x = most_start
+        last = min(last if most_label == 0 else most_label - 1, opened[x])
+        labels[k - 1] = most_label
+        boundaries[k - 1] = x
+    return gain, boundaries, labels

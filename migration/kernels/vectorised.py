@@ -6,11 +6,31 @@ the same order as the compiled kernels, so both give the same plans to the last 
 
 import numpy as np
 
-from migration.kernels.shared import Floats, Ints, band, intervals_used, match, stay, trace
+from migration.kernels.shared import (
+    Floats,
+    Ints,
+    band,
+    intervals_used,
+    label_layers,
+    match,
+    open_labels,
+    stay,
+    trace,
+    trace_labels,
+)
 
 NAME = f"numpy {np.__version__}"
 
-__all__ = ["NAME", "best_gains", "cheapest_sources", "lightest_starts", "match", "partition", "undominated"]
+__all__ = [
+    "NAME",
+    "best_gains",
+    "cheapest_sources",
+    "label_partition",
+    "lightest_starts",
+    "match",
+    "partition",
+    "undominated",
+]
 
 
 def lightest_starts(work: Floats, most: float) -> Ints:
@@ -121,3 +141,42 @@ def undominated(gain: Floats, partitions: Ints, spent: Floats, slack: float) -> 
         ):
             rows.append(candidate)
     return np.array(rows, dtype=np.int64)
+
+
+def label_partition(
+    work: Floats, held: Floats, starts: Ints, ends: Ints, first: Ints, parts: int, allow_idle: bool
+) -> tuple[float, Ints, Ints]:
+    """The most gain, and a partition with labels that has it; no boundaries if no partition is light enough."""
+    low, high = band(first, parts, allow_idle)
+    closed, opened, place = open_labels(starts, ends, len(first) - 1)
+    layer = label_layers(low, high, place)
+    best = np.full(layer[-1], -np.inf)
+    if low[0] == 0:
+        best[0] = 0.0
+        gains = np.zeros((len(starts) + 1, 1))  # by last label and position, whether or not the label matters there
+        for k in range(1, parts + 1):
+            xs = np.arange(low[k], high[k] + 1)
+            gains = _label_layer(held, starts, ends, first, low[k - 1], gains, xs)
+            for x in xs:
+                here = slice(layer[k] + place[x] - place[low[k]], layer[k] + place[x + 1] - place[low[k]])
+                best[here] = gains[closed[x] : opened[x] + 1, x - low[k]]
+    used = intervals_used(low, high, layer, best, allow_idle)
+    if used == 0:
+        return -np.inf, np.empty(0, np.int64), np.empty(0, np.int64)
+    return trace_labels(work, held, starts, ends, first, low, high, closed, opened, place, layer, best, used)
+
+
+def _label_layer(held: Floats, starts: Ints, ends: Ints, first: Ints, lowest: int, gains: Floats, xs: Ints) -> Floats:
+    """Best gains by last label at positions `xs` from the layer below: all intervals [x - d, x), d by d."""
+    result = np.full((len(gains), len(xs)), -np.inf)
+    earliest = np.maximum(first[xs], lowest)
+    for length in range(1, int((xs - earliest).max(initial=0)) + 1):
+        a = xs - length
+        within = (a >= earliest) & (a < lowest + gains.shape[1])
+        safe, at = np.maximum(a, 0), np.where(within, a - lowest, 0)
+        below = np.where(within, gains[:, at], -np.inf)
+        result = np.maximum(result, below)
+        holds = (starts[:, None] < xs) & (a < ends[:, None])
+        labelled = np.where(holds, (below[:-1] - held[:, safe]) + held[:, xs], -np.inf)
+        result[1:] = np.maximum(result[1:], labelled)
+    return np.maximum.accumulate(result, axis=0)

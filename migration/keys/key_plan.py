@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from migration.errors import InvalidInput, InvalidPlan
-from migration.keys.kernels.columns import find_differences
-from migration.keys.loads import Floats, Hashes, Nodes
+from migration.keys.kernels.columns import Rows, find_differences
+from migration.keys.loads import Floats, Hashes, KeyLoads, Nodes
 from migration.keys.problem import KeyProblem
 from migration.keys.rendering import render_key_plan
+from migration.keys.standbys import NOWHERE, KeyStandbys, NodeRows, widen_rows
 from migration.model.documents import parse_json
 from migration.model.plan import RELATIVE_EPSILON, NodeLoad
 
@@ -65,12 +66,14 @@ class KeyMoves:
 class KeyEntries:
     """The routing table as columns, in the order of the keys; `targets` are indices into `nodes`.
 
-    Iterating yields a `KeyEntry` for every row.
+    With standbys an entry also has a row of their nodes, -1 where there is none. Iterating yields a `KeyEntry` for
+    every row.
     """
 
     nodes: tuple[str, ...]
     hashes: Hashes
     targets: Nodes
+    standbys: NodeRows | None = None
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -80,7 +83,53 @@ class KeyEntries:
             yield KeyEntry(key, self.nodes[target])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyEntries) and [*self] == [*other]
+        if not isinstance(other, KeyEntries) or [*self] != [*other]:
+            return False
+        if self.standbys is None or other.standbys is None:
+            return self.standbys is other.standbys
+        return bool(self.standbys.tolist() == other.standbys.tolist())  # an empty table has no number of columns
+
+    def __hash__(self) -> int:
+        return hash((self.hashes.tobytes(), self.targets.tobytes()))
+
+    def route(self, hashes: Hashes, home: Nodes, standby_home: NodeRows) -> tuple[Nodes, NodeRows]:
+        """Algorithm 1 of paper 002: the node of each hash and of its standbys, by its entry, else by the two hashes.
+
+        O(hashes * log entries).
+        """
+        order = np.argsort(self.hashes)
+        place = np.searchsorted(self.hashes, hashes, sorter=order).clip(max=max(len(self) - 1, 0))
+        targets, given = np.array(home), 0 if self.standbys is None else self.standbys.shape[1]
+        standbys = widen_rows(standby_home, max(standby_home.shape[1], given))
+        if len(self):
+            entry = order[place]
+            found = self.hashes[entry] == hashes
+            targets[found] = self.targets[entry[found]]
+            if self.standbys is not None:
+                standbys[found] = widen_rows(self.standbys, standbys.shape[1])[entry[found]]
+        return targets, standbys
+
+
+@dataclass(frozen=True, eq=False)
+class KeyCopies:
+    """Copies that have to be made as columns, in the order of the keys; `targets` are indices into `nodes`."""
+
+    nodes: tuple[str, ...]
+    hashes: Hashes
+    targets: Nodes
+    sizes: Floats
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = (
+            (copies.nodes, copies.hashes.tolist(), copies.targets.tolist(), copies.sizes.tolist())
+            if isinstance(copies, KeyCopies)
+            else None
+            for copies in (self, other)
+        )
+        return mine == theirs
 
     def __hash__(self) -> int:
         return hash((self.hashes.tobytes(), self.targets.tobytes()))
@@ -95,6 +144,9 @@ class KeyPlan:
     what theta allows if `relaxed`, below it with a margin; the `reason` says so), and `loads_before` and `loads_after`
     the work of `nodes` in their order. `pinned` is the part of these loads that no plan moves, empty if there is none.
     `note` is for the caller.
+
+    With standbys, `cost` is what has to move before keys can go on elsewhere: a move to a standby has size 0, and there
+    are `switches` of them. `copies` are those that have to be made in the background, None if there are no standbys.
     """
 
     strategy: str
@@ -114,25 +166,35 @@ class KeyPlan:
     reason: str = ""
     note: str = ""
     pinned: tuple[float, ...] = ()
+    switches: int = 0
+    copies: KeyCopies | None = None
 
     @classmethod
-    def of(cls, problem: KeyProblem, destination: Nodes, **decision: Any) -> Self:
+    def of(cls, problem: KeyProblem, destination: Nodes, standbys: NodeRows | None = None, **decision: Any) -> Self:
         """Make the plan that puts the key in row i on node `destination[i]`, with the same arithmetic for all."""
         loads = problem.loads
         moved = find_differences(destination, loads.current)
-        away = find_differences(destination, loads.home)
-        sizes = loads.size[moved]
+        away = problem.find_overrides(destination, standbys)
+        sizes, switches, copies = problem.sizes_of(moved, destination), 0, None
+        if problem.standbys is not None and standbys is not None:
+            switches = int((problem.standbys.current[moved] == destination[moved, None]).any(axis=1).sum())
+            rows, targets = find_new_copies(problem.standbys, loads, standbys)
+            copies = KeyCopies(problem.nodes, loads.hashes[rows], targets, loads.size[rows])
         return cls(
             nodes=problem.nodes,
             keys=loads.keys,
             moves=KeyMoves(problem.nodes, loads.hashes[moved], loads.current[moved], destination[moved], sizes),
-            entries=KeyEntries(problem.nodes, loads.hashes[away], destination[away]),
+            entries=KeyEntries(
+                problem.nodes, loads.hashes[away], destination[away], None if standbys is None else standbys[away]
+            ),
             cost=float(sizes.sum()),
             total_state=loads.total_size,
             cap=problem.cap,
             loads_before=tuple(problem.node_loads.tolist()),
-            loads_after=tuple(problem.loads_of(destination).tolist()),
+            loads_after=tuple(problem.loads_of(destination, standbys).tolist()),
             pinned=problem.pinned if any(problem.pinned) else (),
+            switches=switches,
+            copies=copies,
             **decision,
         )
 
@@ -140,6 +202,11 @@ class KeyPlan:
     def cost_share(self) -> float:
         """The cost as a share of all state, 0 to 1."""
         return self.cost / self.total_state if self.total_state else 0.0
+
+    @property
+    def background_cost(self) -> float:
+        """The state of all copies that have to be made."""
+        return 0.0 if self.copies is None else float(self.copies.sizes.sum())
 
     @property
     def ratio(self) -> float:
@@ -198,6 +265,19 @@ class KeyPlan:
             "relaxed": self.relaxed,
             "reason": self.reason,
             "note": self.note,
+            **self._standby_fields(),
+        }
+
+    def _standby_fields(self) -> dict[str, Any]:
+        """What a plan with standbys has besides."""
+        if self.copies is None or self.entries.standbys is None:
+            return {}
+        columns = {name: getattr(self.copies, name).tolist() for name in ("hashes", "targets", "sizes")}
+        return {
+            "switches": self.switches,
+            "copies": columns,
+            "background_cost": self.background_cost,
+            "entry_standbys": self.entries.standbys.tolist(),
         }
 
     @classmethod
@@ -218,7 +298,10 @@ class KeyPlan:
                     np.array(moves["sizes"], np.float64),
                 ),
                 entries=KeyEntries(
-                    nodes, np.array(entries["hashes"], np.int64), np.array(entries["targets"], np.int32)
+                    nodes,
+                    np.array(entries["hashes"], np.int64),
+                    np.array(entries["targets"], np.int32),
+                    _read_entry_standbys(document),
                 ),
                 cost=float(document["cost"]),
                 total_state=float(document["total_state"]),
@@ -232,6 +315,8 @@ class KeyPlan:
                 reason=str(document["reason"]),
                 note=str(document["note"]),
                 pinned=tuple(float(work) for work in document.get("pinned", ())),  # older documents lack it
+                switches=int(document.get("switches", 0)),
+                copies=_read_copies(nodes, document),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as cause:
             if isinstance(cause, InvalidInput):
@@ -262,11 +347,28 @@ class KeyPlan:
                 raise InvalidPlan(
                     f"it names nodes beyond the {count} that it has. Plan again instead of editing plans."
                 )
+        self._refuse_wrong_copies(count)
         if (moves.sources == moves.targets).any():
             raise InvalidPlan("one of its moves stays where it is. Plan again instead of editing plans.")
         if not math.isclose(self.cost, math.fsum(moves.sizes.tolist()), rel_tol=RELATIVE_EPSILON):
             raise InvalidPlan(f"its cost {self.cost:g} is not the size of its moves. Plan again.")
         self._refuse_wrong_loads(count)
+
+    def _refuse_wrong_copies(self, count: int) -> None:
+        copies, standbys = self.copies, self.entries.standbys
+        if (copies is None) != (standbys is None) or not 0 <= self.switches <= len(self.moves):
+            raise InvalidPlan("it has copies, switches or standbys of entries, and not all of them. Plan again.")
+        if copies is None or standbys is None:
+            return
+        if not copies.hashes.shape == copies.targets.shape == copies.sizes.shape or len(standbys) != len(self.entries):
+            raise InvalidPlan("the columns of its copies differ in length. Plan again instead of editing plans.")
+        for nodes in (copies.targets, standbys):
+            if nodes.size and not (nodes.min() >= -1 and nodes.max() < count):
+                raise InvalidPlan(f"it names nodes beyond the {count} that it has. Plan again.")
+        if (standbys == self.entries.targets[:, None]).any():
+            raise InvalidPlan("a key of its table has a standby on its own node. Plan again.")
+        if np.count_nonzero(self.moves.sizes == 0) < self.switches:
+            raise InvalidPlan("it has more switches than moves without a size. Plan again.")
 
     def _refuse_wrong_loads(self, count: int) -> None:
         if not len(self.loads_before) == len(self.loads_after) == count or not count:
@@ -276,6 +378,35 @@ class KeyPlan:
         for node, pinned, *loads in zip(self.nodes, self.pinned, self.loads_before, self.loads_after, strict=False):
             if not 0 <= pinned <= min(loads):
                 raise InvalidPlan(f"the pinned work {pinned:g} of {node!r} is not a part of its load. Plan again.")
+
+
+def find_new_copies(before: KeyStandbys, loads: KeyLoads, standbys: NodeRows) -> tuple[Rows, Nodes]:
+    """The rows of keys with a standby where they had no copy before, and that standby's node."""
+    is_new = standbys != NOWHERE
+    is_new &= standbys != loads.current[:, None]
+    for column in range(before.current.shape[1]):
+        is_new &= standbys != before.current[:, column : column + 1]
+    rows, columns = np.nonzero(is_new)
+    return rows, standbys[rows, columns]
+
+
+def _read_copies(nodes: tuple[str, ...], document: Mapping[str, Any]) -> KeyCopies | None:
+    if "copies" not in document:
+        return None
+    copies = document["copies"]
+    return KeyCopies(
+        nodes,
+        np.array(copies["hashes"], np.int64),
+        np.array(copies["targets"], np.int32),
+        np.array(copies["sizes"], np.float64),
+    )
+
+
+def _read_entry_standbys(document: Mapping[str, Any]) -> NodeRows | None:
+    if "entry_standbys" not in document:
+        return None
+    rows = document["entry_standbys"]
+    return np.array(rows, np.int32).reshape(len(rows), -1 if rows else 0)
 
 
 def _overload(loads: tuple[float, ...]) -> float:

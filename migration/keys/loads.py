@@ -1,7 +1,9 @@
 """The load of every key: its work, its state size, where its hash leads and where it is now."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -153,3 +155,13 @@ def _check_distinct(hashes: Hashes) -> None:
         twice = int(ordered[np.argmax(same)])
         rows = np.flatnonzero(hashes == twice)[:2].tolist()
         raise InvalidWorkload(f"hash {twice} is given twice, for keys {rows}. Give every key one row.")
+
+
+def is_amount(value: object) -> bool:
+    """Whether a value is a finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return 0 <= float(value) < math.inf
+    except OverflowError:  # a whole number beyond all floats
+        return False

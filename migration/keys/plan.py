@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from migration.errors import KeysInfeasible, TooManyEntries
+from migration.errors import InvalidInput, KeysInfeasible, TooManyEntries
 from migration.keys.bound import quick_bound
 from migration.keys.key_plan import KeyPlan
 from migration.keys.loads import Floats, KeyLoads
@@ -17,13 +17,16 @@ from migration.keys.problem import (
     NotPlaced,
     check_margin,
 )
-from migration.keys.strategies import KEY_STRATEGIES
+from migration.keys.standbys import KeyStandbys
+from migration.keys.strategies import KEY_STRATEGIES, STANDBY_STRATEGIES
 from migration.registry import find_variant
 
 Propose = Callable[[KeyProblem], KeyProposal]
 
 # Success is not monotone in theta, so the smallest one is found by bisection, up to this share of the mean load.
 _THETA_RESOLUTION = 1e-5
+# Nor is it monotone in the size of the table: so many limits are tried one by one before steps double it.
+_STEPS_UP = 64
 
 
 def plan_keys(
@@ -35,6 +38,7 @@ def plan_keys(
     relax: bool = False,
     pinned: Sequence[float] | Floats | None = None,
     margin: float = 0.0,
+    standbys: KeyStandbys | None = None,
     **options: Any,
 ) -> KeyPlan:
     """Find a node for every key such that no node carries more than `(1 + theta) * W / N`.
@@ -45,10 +49,19 @@ def plan_keys(
     uses that number and states it in the plan. `pinned` is work that stays on each node whatever the plan, for example
     of keys that are not measured one by one; it counts in W and in the load of its node. With a `margin` the plan aims
     at `theta - margin`, for loads that are estimates; where that cannot be reached, it comes as close as it can, up to
-    theta. `options` go to the strategy: `beta` for "min-mig", "mixed" and "mixed-bf".
+    theta. `options` go to the strategy: `beta` for "min-mig", "mixed" and "mixed-bf",
+    `beta` and `gamma` for "ftlb" and "switch-first".
+
+    With `standbys`, for "switch-first", "ftlb" and "task-b", a key that goes to a node where it has a standby switches
+    roles and moves nothing. Standbys work, too: W has the work of those that keys should have. An entry of the table
+    names the nodes of a key and of its standbys. The plan tells which standbys need a new copy. It has no lower bound.
     """
     chosen = find_variant("key strategy", KEY_STRATEGIES, strategy, options)
-    problem = KeyProblem.of(loads, nodes, theta, most_entries, pinned)
+    problem = KeyProblem.of(loads, nodes, theta, most_entries, pinned, standbys)
+    if standbys is not None and strategy not in STANDBY_STRATEGIES:
+        raise InvalidInput(
+            f"key strategy {strategy!r} does not plan standbys. Use one of {', '.join(STANDBY_STRATEGIES)}."
+        )
 
     def propose(problem: KeyProblem) -> KeyProposal:
         return chosen(problem, **options)
@@ -67,7 +80,7 @@ def plan_keys(
             raise _infeasible(strategy, problem, smallest)
         reasons.append(f"theta relaxed from {theta:g} to {smallest:.4g}, the smallest with which {strategy!r} succeeds")
         problem = problem.with_theta(smallest)
-    bound = proposal.bound or quick_bound(problem)
+    bound = proposal.bound or (quick_bound(problem) if standbys is None else 0.0)
     if _count_entries(problem, proposal) > problem.most_entries:
         fewest, proposal = _fewest_entries(propose, problem, proposal)
         is_relaxed = True
@@ -76,10 +89,11 @@ def plan_keys(
                 strategy=strategy, theta=problem.theta, fewest_entries=fewest, most_entries=problem.most_entries
             )
         reasons.append(f"most_entries relaxed from {problem.most_entries:,} to {fewest:,}")
-        bound = quick_bound(problem)  # what the strategy found holds for plans with the smaller table
+        bound = quick_bound(problem) if standbys is None else 0.0  # what was found holds for the smaller table
     return KeyPlan.of(
         problem,
         proposal.destination,
+        proposal.standbys,
         strategy=strategy,
         lower_bound=bound,
         theta=float(theta),
@@ -129,7 +143,7 @@ def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyPr
         failed, step = failed + step, 2 * step
     works = failed + step
     while True:
-        reached = float(problem.loads_of(proposal.destination).max()) / problem.mean - 1
+        reached = float(problem.loads_of(proposal.destination, proposal.standbys).max()) / problem.mean - 1
         for theta in (reached, (failed + works) / 2):
             if failed < theta < works:
                 better = _attempt(propose, problem.with_theta(theta))
@@ -142,21 +156,30 @@ def _smallest_theta(propose: Propose, problem: KeyProblem) -> tuple[float, KeyPr
 
 
 def _count_entries(problem: KeyProblem, proposal: KeyProposal) -> int:
-    return int(np.count_nonzero(proposal.destination != problem.loads.home))
+    return len(problem.find_overrides(proposal.destination, proposal.standbys))
 
 
 def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal) -> tuple[int, KeyProposal]:
-    """The fewest entries that the strategy needs, and its proposal.
+    """The smallest limit found that the strategy keeps, and its proposal with that limit.
 
-    Given another limit a strategy may take another way, so one entry less is tried until that fails.
+    Given another limit a strategy may take another way, and keep 5 entries with 4 while it exceeds 4. So one entry less
+    is tried until that fails, and then one more until the strategy keeps the limit that is named. If it keeps none, not
+    even one that all keys fit in, the answer is what the given proposal needs.
     """
-    fewest = _count_entries(problem, proposal)
+    needed = fewest = _count_entries(problem, proposal)
     while fewest > 1:
         other = _attempt(propose, problem.with_most_entries(fewest - 1))
         if other is None or _count_entries(problem, other) >= fewest:
             break
-        fewest, proposal = _count_entries(problem, other), other
-    return fewest, proposal
+        fewest = _count_entries(problem, other)
+    tried, most_useful = 0, 2 * max(problem.loads.keys, needed)
+    while fewest <= most_useful:
+        kept = _attempt(propose, problem.with_most_entries(fewest))
+        if kept is not None and _count_entries(problem, kept) <= fewest:
+            return fewest, kept
+        fewest += 1 if tried < _STEPS_UP else fewest
+        tried += 1
+    return needed, proposal
 
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:

@@ -4,14 +4,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from migration.errors import InvalidInput, InvalidWorkload, UnknownNode
-from migration.keys.kernels.columns import sum_loads
-from migration.keys.loads import Floats, KeyLoads, Nodes
+from migration.keys.kernels.columns import Rows, find_differences, sum_loads
+from migration.keys.kernels.standbys import complete_standbys, count_overrides, sum_standby_loads
+from migration.keys.loads import Floats, KeyLoads, Nodes, is_amount
+from migration.keys.standbys import KeyStandbys, NodeRows, no_standbys
 from migration.model.plan import RELATIVE_EPSILON
 
 DEFAULT_THETA = 0.08  # the paper's default: a node may carry 8 % more than the mean
@@ -39,7 +40,7 @@ class KeyProblem:
 
     `pinned` is the work on every node that no plan moves. `cap` is `(1 + theta) * W / N`, with W all work, of keys and
     pinned, and N the number of `nodes`. Invariant: every home and current node exists; theta >= 0; most_entries >= 1;
-    node names are distinct; `pinned` has a finite amount >= 0 for every node.
+    node names are distinct; `pinned` has a finite amount >= 0 for every node; `standbys` fit the loads.
     """
 
     loads: KeyLoads
@@ -47,6 +48,7 @@ class KeyProblem:
     theta: float
     most_entries: int
     pinned: tuple[float, ...]
+    standbys: KeyStandbys | None = None
 
     @classmethod
     def of(
@@ -56,6 +58,7 @@ class KeyProblem:
         theta: float,
         most_entries: int,
         pinned: Sequence[float] | Floats | None = None,
+        standbys: KeyStandbys | None = None,
     ) -> Self:
         """Check the arguments; no work is pinned if `pinned` is None."""
         if not isinstance(loads, KeyLoads):
@@ -70,7 +73,11 @@ class KeyProblem:
                     f"It is the {column} of key {row}; give indices from 0 to {len(names) - 1}.",
                 )
         amounts = _check_pinned(pinned, names, loads)
-        return cls(loads, names, check_theta(theta), check_count(most_entries, "most_entries"), amounts)
+        if standbys is not None:
+            if not isinstance(standbys, KeyStandbys):
+                raise InvalidInput(f"standbys is {type(standbys).__name__}. Give KeyStandbys.")
+            standbys.check_fits(loads, len(names))
+        return cls(loads, names, check_theta(theta), check_count(most_entries, "most_entries"), amounts, standbys)
 
     def with_theta(self, theta: float) -> Self:
         return replace(self, theta=theta)
@@ -84,8 +91,34 @@ class KeyProblem:
 
     @cached_property
     def total_work(self) -> float:
-        """All work, of keys and pinned."""
-        return self.loads.total_work + sum(self.pinned)
+        """All work: of keys, of the standbys that they should have, and pinned."""
+        work = self.loads.total_work + sum(self.pinned)
+        if self.standbys is None:
+            return work
+        return work + self.standby_share * float((self.loads.work * self.standby_counts).sum())
+
+    @property
+    def standby_share(self) -> float:
+        """The work of a standby as a share of its key's."""
+        return 0.0 if self.standbys is None else self.standbys.share
+
+    @cached_property
+    def standby_counts(self) -> Nodes:
+        """The number of standbys that every key should have."""
+        return np.zeros(self.loads.keys, np.int32) if self.standbys is None else self.standbys.counts
+
+    @cached_property
+    def standby_homes(self) -> NodeRows:
+        """Where the second hash leads to; no columns without standbys."""
+        return no_standbys(self.loads.keys) if self.standbys is None else self.standbys.home
+
+    @cached_property
+    def start(self) -> NodeRows:
+        """The standbys before any key goes elsewhere: those that exist, and the missing ones where they should be."""
+        if self.standbys is None:
+            return no_standbys(self.loads.keys)
+        columns = self.loads.home, self.standbys.home, self.loads.current, self.standbys.current
+        return np.asarray(complete_standbys(*columns, self.node_count))
 
     @property
     def pinned_loads(self) -> Floats:
@@ -110,14 +143,42 @@ class KeyProblem:
         """
         return self.cap * (1 + RELATIVE_EPSILON / 2)
 
+    @property
+    def accepted(self) -> float:
+        """What the loads of a plan are compared with: the cap and all of the tolerance."""
+        return self.cap * (1 + RELATIVE_EPSILON)
+
     @cached_property
     def node_loads(self) -> Floats:
-        """The work of every node now: its pinned work, and its keys added in the order of rows."""
+        """The work of every node now: its pinned work and standbys, and its keys added in the order of rows."""
         return self.loads_of(self.loads.current)
 
-    def loads_of(self, destination: Nodes) -> Floats:
-        """The work of every node if the key in row i is at `destination[i]`."""
-        return sum_loads(destination, self.loads.work, self.pinned_loads)
+    def loads_of(self, destination: Nodes, standbys: NodeRows | None = None) -> Floats:
+        """The work of every node if the key in row i is at `destination[i]`; standbys as now if None."""
+        other = self.pinned_loads
+        if self.standbys is not None:
+            rows = self.standbys.current if standbys is None else standbys
+            other = np.asarray(sum_standby_loads(rows, self.loads.work, self.standby_share, other))
+        return sum_loads(destination, self.loads.work, other)
+
+    def find_overrides(self, destination: Nodes, standbys: NodeRows | None = None) -> Rows:
+        """The rows of keys that need an entry: they or their standbys are not where the hashes lead to."""
+        if self.standbys is None or standbys is None:
+            return find_differences(destination, self.loads.home)
+        overridden = np.zeros(self.loads.keys, np.bool_)
+        count_overrides(self.loads.home, self.standbys.home, destination, standbys, overridden)
+        return np.flatnonzero(overridden)
+
+    def sizes_of(self, rows: Rows, destination: Nodes) -> Floats:
+        """The state that moves with each key in `rows`: nothing if it goes to a standby."""
+        sizes = self.loads.size[rows]
+        if self.standbys is None:
+            return sizes
+        return np.where((self.standbys.current[rows] == destination[rows, None]).any(axis=1), 0.0, sizes)
+
+    def critical_size(self, destination: Nodes) -> float:
+        """The state that has to move before keys can go on at `destination`."""
+        return float(self.sizes_of(find_differences(destination, self.loads.current), destination).sum())
 
     @property
     def is_balanced(self) -> bool:
@@ -145,21 +206,13 @@ class KeyProposal(NamedTuple):
     """What a strategy answers: the index of the node of every key, and why.
 
     `bound` is what every plan for the same problem has to move, if the strategy found out; at least `quick_bound`.
+    `standbys` are the nodes of every key's standbys, None if the problem has none.
     """
 
     destination: Nodes
     reason: str
     bound: float = 0.0
-
-
-def is_amount(value: object) -> bool:
-    """Whether a value is a finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    try:
-        return 0 <= float(value) < math.inf
-    except OverflowError:  # a whole number beyond all floats
-        return False
+    standbys: NodeRows | None = None
 
 
 def check_theta(theta: float) -> float:

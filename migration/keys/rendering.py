@@ -31,6 +31,11 @@ def _summary(plan: "KeyPlan") -> list[str]:
             f"{format_amount(heaviest.work)}, cap {format_amount(plan.cap)}{verdict}"
         ),
     ]
+    if plan.copies is not None:
+        lines.append(
+            f"switches roles of {plan.switches:,} of these keys; makes {len(plan.copies):,} copies, "
+            f"{format_amount(plan.background_cost)} in the background"
+        )
     if plan.pinned:
         pinned, work = sum(plan.pinned), sum(plan.loads_before)
         lines.append(f"pinned: {format_amount(pinned)} of {format_amount(work)} work ({100 * pinned / work:.1f} %)")

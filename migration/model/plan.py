@@ -12,6 +12,7 @@ from migration.model.moves import Move, compute_moves
 from migration.model.ownership import Ownership
 from migration.model.rendering import render_plan
 from migration.model.scattered import apply_moves, ownership_from_dict
+from migration.model.standbys import Copy, Standbys, compute_copies
 from migration.model.workload import Workload
 
 # Loads are sums of floats, so a load is compared with the cap up to this share of the cap.
@@ -33,6 +34,10 @@ class Plan:
     with the `reason`), `loads` the work of `target.nodes` in their order, and `future_cost` the discounted cost that a
     value function expects after this plan (None without one). `note` is for the caller, such as an assumption about
     the workload.
+
+    With standbys, `cost` is the state on the critical path, that of tasks whose new owner holds no copy, and
+    `background_cost` that of the `copies` that have to be made besides. `standbys_before` and `standbys` tell where
+    copies are before and after. `loads` and `cap` count a standby as `standby_share` of the work of its task.
     """
 
     strategy: str
@@ -48,18 +53,42 @@ class Plan:
     reason: str = ""
     future_cost: float | None = None
     note: str = ""
+    standbys_before: Standbys | None = None
+    standbys: Standbys | None = None
+    standby_share: float = 0.0
+    copies: tuple[Copy, ...] = ()
 
     @classmethod
-    def between(cls, current: Ownership, target: Ownership, workload: Workload, **decision: Any) -> Self:
+    def between(
+        cls,
+        current: Ownership,
+        target: Ownership,
+        workload: Workload,
+        *,
+        standbys_before: Standbys | None = None,
+        standbys: Standbys | None = None,
+        standby_share: float = 0.0,
+        **decision: Any,
+    ) -> Self:
         """Make the plan from `current` to `target`, with the same arithmetic for every strategy."""
-        moves = compute_moves(current, target, workload)
+        moves = compute_moves(current, target, workload, standbys_before)
+        loads = tuple(target.loads(workload).values())
+        copies: tuple[Copy, ...] = ()
+        if standbys_before is not None and standbys is not None:
+            followed = standbys.followed_work(target.nodes, workload)
+            loads = tuple([load + standby_share * work for load, work in zip(loads, followed, strict=True)])
+            copies = compute_copies(current, standbys_before, standbys, workload)
         return cls(
             current=current,
             target=target,
             moves=moves,
             cost=math.fsum([move.size for move in moves]),
             total_state=workload.total_state,
-            loads=tuple(target.loads(workload).values()),
+            loads=loads,
+            standbys_before=standbys_before,
+            standbys=standbys,
+            standby_share=standby_share,
+            copies=copies,
             **decision,
         )
 
@@ -67,6 +96,19 @@ class Plan:
     def cost_share(self) -> float:
         """The cost as a share of all state, 0 to 1."""
         return self.cost / self.total_state if self.total_state else 0.0
+
+    @property
+    def background_cost(self) -> float:
+        """The state of all copies that have to be made; it moves while the stream goes on."""
+        return math.fsum([copy.size for copy in self.copies])
+
+    @property
+    def switches(self) -> tuple[Move, ...]:
+        """The moves to a standby of their task: roles are switched, and no state moves."""
+        if self.standbys_before is None:
+            return ()
+        holders = self.standbys_before.nodes_by_task
+        return tuple(move for move in self.moves if move.target in holders[move.task])
 
     @property
     def heaviest(self) -> NodeLoad:
@@ -110,6 +152,11 @@ class Plan:
             "reason": self.reason,
             "future_cost": self.future_cost,
             "note": self.note,
+            "standbys_before": None if self.standbys_before is None else self.standbys_before.to_dict(),
+            "standbys": None if self.standbys is None else self.standbys.to_dict(),
+            "standby_share": self.standby_share,
+            "copies": [copy._asdict() for copy in self.copies],
+            "background_cost": self.background_cost,
         }
 
     @classmethod
@@ -134,6 +181,13 @@ class Plan:
                 reason=str(document["reason"]),
                 future_cost=None if future is None else float(future),
                 note=str(document.get("note", "")),  # plans written before there were notes have none
+                standbys_before=_read_standbys(document.get("standbys_before")),  # nor standbys
+                standbys=_read_standbys(document.get("standbys")),
+                standby_share=float(document.get("standby_share", 0.0)),
+                copies=tuple(
+                    Copy(int(copy["task"]), str(copy["node"]), float(copy["size"]))
+                    for copy in document.get("copies", ())
+                ),
             )
         except (KeyError, TypeError, ValueError) as cause:
             if isinstance(cause, InvalidInput):
@@ -157,3 +211,23 @@ class Plan:
             raise InvalidPlan(f"its cost {self.cost:g} is not the size of its moves. Plan again.")
         if len(self.loads) != len(self.target.nodes):
             raise InvalidPlan(f"it has {len(self.loads)} loads for {len(self.target.nodes)} nodes. Plan again.")
+        self._refuse_wrong_standbys()
+
+    def _refuse_wrong_standbys(self) -> None:
+        before, after = self.standbys_before, self.standbys
+        if before is None or after is None:
+            if before is not after or self.copies:
+                raise InvalidPlan("it has standbys before or after, and not both. Plan again.")
+            return
+        before.check_apart(self.current)
+        after.check_apart(self.target)
+        everything = Workload.uniform(self.current.tasks)
+        missing = {(copy.task, copy.node) for copy in compute_copies(self.current, before, after, everything)}
+        if {(copy.task, copy.node) for copy in self.copies} != missing or len(self.copies) != len(missing):
+            raise InvalidPlan("its copies do not lead from the standbys before to those after. Plan again.")
+        if any(move.size for move in self.switches):
+            raise InvalidPlan("one of its moves to a standby has a size. Plan again.")
+
+
+def _read_standbys(document: Mapping[str, Any] | None) -> Standbys | None:
+    return None if document is None else Standbys.from_dict(document)

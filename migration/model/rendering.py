@@ -29,6 +29,13 @@ def _summary(plan: "Plan") -> list[str]:
         f"moves {len(plan.moves)} tasks, {moved}",
         f"heaviest {heaviest.node}: {load}{verdict}",
     ]
+    if plan.standbys is not None:
+        switches, copies = len(plan.switches), len(plan.copies)
+        lines.append(
+            f"switches roles for {switches} of these tasks; makes {copies} copies, "
+            f"{format_amount(plan.background_cost)} in the background; "
+            f"a standby counts as {plan.standby_share:g} of the work"
+        )
     if plan.future_cost is not None:
         lines.append(f"foresees {format_amount(plan.future_cost)} of discounted state moves afterwards")
     lines.extend(text for text in (plan.reason, plan.note) if text)

@@ -1,7 +1,7 @@
 """Planning by brute force: every partition, a maximum weight matching. Slow, obvious, and the oracle of the tests.
 
-It shares no code with the planners it checks; the matching is networkx's. When in doubt what a strategy should return,
-read this file.
+It shares no code with the planners it checks; the matchings are networkx's and scipy's. When in doubt what a
+strategy should return, read this file.
 """
 
 import math
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, pairwise
 
 import networkx as nx
+from scipy.optimize import linear_sum_assignment
 
 from migration.model.assignment import Assignment
 from migration.model.workload import Workload
@@ -55,6 +56,29 @@ def cheapest_cost(
         migration_cost(current.boundaries, boundaries, workload, leavers)
         for boundaries in balanced_partitions(workload, nodes, tau, allow_idle)
     )
+    return min(costs, default=None)
+
+
+def cheapest_cost_with_copies(
+    holders: Sequence[Collection[str]], nodes: int, workload: Workload, tau: float, allow_idle: bool = False
+) -> float | None:
+    """The least state on the critical path, or None if no partition is balanced.
+
+    `holders[j]` are the nodes that may remain and hold task j, as owner or standby. Nodes that hold nothing may join.
+    """
+    state = workload.state.tolist()
+    names = sorted({name for held in holders for name in held})
+    costs = []
+    for boundaries in balanced_partitions(workload, nodes, tau, allow_idle):
+        kept = [
+            [sum(state[task] for task in range(start, stop) if name in holders[task]) for name in names]
+            for start, stop in pairwise(boundaries)
+        ]
+        if names:
+            rows, columns = linear_sum_assignment(kept, maximize=True)
+            costs.append(sum(state) - sum(kept[row][column] for row, column in zip(rows, columns, strict=True)))
+        else:
+            costs.append(sum(state))
     return min(costs, default=None)
 
 

@@ -24,6 +24,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.InvalidStateCall("count", "there is no grouping key in init()"),
     errors.IndivisibleState("newest", "Newest", "its state, a value of type NoneType, belongs to the task"),
     errors.StatefulShuffle("enrich", "Count"),
+    errors.CombineDropsCostKey("enrich", ["kind"], "combine did not keep the cost key column 'kind' and its type"),
     errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),

@@ -12,6 +12,7 @@ EXAMPLES = [
     errors.InvalidWorkload("a NaN"),
     errors.InvalidPlan("a contradiction"),
     errors.InvalidSchedule("no bound"),
+    errors.InvalidStandbys("standbys of no task. Name some."),
     errors.UnknownNode("node-9", ["node-1"], "Name one of these."),
     errors.UnknownStrategy("strategy", "best", ["ssm"]),
     errors.UnknownOption("strategy", "ssm", "speed", ["relax"]),

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elastic.experiments.paper000.lab import MILLISECOND, Lab, plan_once
+from elastic.experiments.paper000.lab import Lab, plan_once
 from elastic.experiments.results import Rows, format_number, format_table
+from elastic.experiments.streams import MILLISECOND
 from migration.keys import KeyLoads
 from migration.keys.compact import RecordPlan, encode_records, group_keys, materialise, plan_records
 from migration.keys.compact.encoding import raw_bytes

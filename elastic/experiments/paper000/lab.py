@@ -1,6 +1,5 @@
 """What experiments share: strategies that rebalance a synthetic stream, interval by interval."""
 
-import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,13 +8,11 @@ import numpy as np
 
 from elastic.experiments.paper000.scale import FULL, ExperimentScale
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
-from migration.keys import KEY_STRATEGIES, KeyLoads, plan_keys
+from elastic.experiments.streams import StreamSetting, propose
+from migration.keys import KeyLoads
 from migration.keys.bound import lower_bound
 from migration.keys.loads import Nodes
-from migration.keys.problem import KeyProblem, NotPlaced
-from migration.keys.workloads import KeyWorkload
-
-MILLISECOND = 1e-3
+from migration.keys.problem import KeyProblem
 
 
 class Sample(NamedTuple):
@@ -41,22 +38,6 @@ class Mean(NamedTuple):
     relaxed_percent: float
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The parameters of a trajectory; see Table II of paper 000."""
-
-    keys: int
-    nodes: int
-    skew: float
-    fluctuation: float
-    window: int
-    theta: float
-    most_entries: int
-
-    def workload(self, seed: int) -> KeyWorkload:
-        return KeyWorkload.zipf(self.keys, self.nodes, self.skew, self.fluctuation, self.window, seed)
-
-
 @dataclass(eq=False)
 class Lab:
     """The same seed gives the same results, except for times."""
@@ -66,12 +47,12 @@ class Lab:
     progress: ExperimentProgress = field(default_factory=SilentProgress)
     _cache: dict[Hashable, list[Sample]] = field(default_factory=dict, init=False, repr=False)
 
-    def setting(self, **changes: Any) -> Setting:
+    def setting(self, **changes: Any) -> StreamSetting:
         """The default parameters with some changed."""
         names = ("keys", "nodes", "skew", "fluctuation", "window", "theta", "most_entries")
-        return Setting(**{name: changes.get(name, getattr(self.scale, name)) for name in names})
+        return StreamSetting(**{name: changes.get(name, getattr(self.scale, name)) for name in names})
 
-    def mean(self, strategy: str, setting: Setting, options: Mapping[str, Any] | None = None) -> Mean:
+    def mean(self, strategy: str, setting: StreamSetting, options: Mapping[str, Any] | None = None) -> Mean:
         """Run a strategy along several trajectories; fewer and shorter ones for the most keys."""
         is_large = setting.keys >= self.scale.key_counts[-1]
         runs = self.scale.large_runs if is_large else self.scale.runs
@@ -81,7 +62,7 @@ class Lab:
     def run(
         self,
         strategy: str,
-        setting: Setting,
+        setting: StreamSetting,
         intervals: int,
         number: int = 0,
         options: Mapping[str, Any] | None = None,
@@ -106,19 +87,13 @@ class Lab:
         return self._cache[key]
 
 
-def plan_once(loads: KeyLoads, strategy: str, setting: Setting, options: Mapping[str, Any]) -> tuple[Sample, Nodes]:
+def plan_once(
+    loads: KeyLoads, strategy: str, setting: StreamSetting, options: Mapping[str, Any]
+) -> tuple[Sample, Nodes]:
     """One plan with its time, relaxed where it has to be, and the node of every key after it."""
     problem = KeyProblem.of(loads, setting.nodes, setting.theta, setting.most_entries)
-    began = time.perf_counter()
-    try:
-        destination = KEY_STRATEGIES[strategy](problem, **options).destination
-        relaxed = False
-    except NotPlaced:
-        planned = plan_keys(loads, setting.nodes, setting.theta, strategy, setting.most_entries, relax=True, **options)
-        destination = np.array(loads.current)
-        destination[np.searchsorted(loads.hashes, planned.moves.hashes)] = planned.moves.targets
-        relaxed = True
-    milliseconds = (time.perf_counter() - began) / MILLISECOND
+    proposal, relaxed, milliseconds = propose(problem, strategy, options)
+    destination = proposal.destination
     entries = int(np.count_nonzero(destination != loads.home))
     reached = float(problem.loads_of(destination).max()) / problem.mean - 1
     # No plan satisfies what had to be relaxed, so no number bounds it; the bound is that of the relaxed problem.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from elastic.experiments.paper000.lab import Lab
-from elastic.experiments.results import Rows, format_number, format_table
+from elastic.experiments.results import Rows, format_number, format_table, format_value
 
 PAPER_STRATEGIES = ("min-table", "mixed")
 OURS = "knap"
@@ -88,11 +88,6 @@ def _sweep(
                     )
                 )
     return rows
-
-
-def format_value(value: float) -> str:
-    """A parameter without an exponent: 0.08, 1.5, 15, 1,000,000."""
-    return f"{value:,.0f}" if value >= 1_000 else f"{value:g}"
 
 
 def format_rows(rows: Rows) -> str:

@@ -13,7 +13,7 @@ from elastic.routing.groupings import Hashes, ShuffleGrouping
 from elastic.routing.node_tasks import NodeTasks, mix
 from elastic.routing.routing import Routing
 from elastic.routing.shuffle.forecast import Forecast
-from elastic.routing.shuffle.schedulers import SCHEDULERS, NodeLoads
+from elastic.routing.shuffle.schedulers import SCHEDULERS, NodeLoads, RowScheduler, schedule_round_robin
 from elastic.routing.shuffle.sketch import Floats
 from elastic.routing.unit_numbers import UnitNumbers
 from storage.state import UnitId
@@ -45,11 +45,15 @@ class ShufflePlacer:
 
     def unit_numbers(self, hashes: Hashes) -> UnitNumbers:
         forecast, tasks = self._forecast, self._tasks
-        costs = forecast.estimate(hashes)
+        if forecast.is_balanced_by_turns(self._loads, len(hashes)):
+            costs = np.full(len(hashes), forecast.mean_seconds)
+            schedule: RowScheduler = schedule_round_robin
+        else:
+            costs, schedule = forecast.estimate(hashes), self._schedule
         # Ties go to another node in every batch, and in the middle of a batch turns continue where they were.
         turn = (forecast.batch + self._rows) % tasks.nodes
         turned = NodeLoads(np.roll(self._loads.seconds, -turn), np.roll(self._loads.slowness, -turn))
-        scheduled = self._schedule(costs, turned, forecast.share)
+        scheduled = schedule(costs, turned, forecast.share)
         nodes = (scheduled.nodes + turn) % tasks.nodes
         self._loads = replace(self._loads, seconds=np.roll(scheduled.loads, turn))
         self._added += np.bincount(nodes, costs, tasks.nodes)

@@ -9,6 +9,7 @@ and what is found too heavy is dropped.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from migration.keys.kernels.heaps import Places, Rows, push, remove_first
 from migration.keys.kernels.order import (
@@ -55,25 +56,12 @@ def rebalance(work: Floats, size: Floats, destination: Nodes, pinned: Floats, li
     two passes over all keys if no key has to be exchanged.
     """
     node_count = len(pinned)
-    load, start = pinned.copy(), np.zeros(node_count + 1, np.int64)
-    for row in range(len(work)):
-        load[destination[row]] += work[row]
-        start[destination[row] + 1] += 1
+    load, start = add_keys(work, destination, pinned)
     overloaded = load > limit
     if not overloaded.any():
         return -1
-    start = np.cumsum(start)
     keys = Keys(work, size, destination, np.zeros(len(work), np.bool_))
-    groups = make_groups(start)
-    candidates = Candidates(np.empty(len(work)), np.empty(len(work), np.int32), np.zeros(1, np.int64))
-
-    # Phase II
-    ranked = make_order(beta, start)
-    fill_chunks(ranked, overloaded, keys)
-    for node in range(node_count):
-        while load[node] > limit and has_next(ranked, node, groups, keys):
-            take(peek(ranked, node), node, load, keys, candidates)
-            skip(ranked, node, keys)
+    groups, ranked, candidates = select(keys, start, overloaded, load, limit, beta)
 
     # Phase III
     balance = Balance(load, pinned.copy(), np.argsort(load, kind="mergesort"))  # stable, so ties by node
@@ -100,6 +88,35 @@ def rebalance(work: Floats, size: Floats, destination: Nodes, pinned: Floats, li
             return int(row)
         place(row, position, balance, keys)
     return -1
+
+
+@compiled
+def add_keys(work: Floats, destination: Nodes, fixed: Floats) -> tuple[Floats, Places]:
+    """The load of every node with its keys, beside its `fixed` work; and where its keys start, ordered by node."""
+    load, start = fixed.copy(), np.zeros(len(fixed) + 1, np.int64)
+    for row in range(len(work)):
+        load[destination[row]] += work[row]
+        start[destination[row] + 1] += 1
+    return load, np.cumsum(start)
+
+
+@compiled
+def select(
+    keys: Keys, start: Places, overloaded: NDArray[np.bool_], load: Floats, limit: float, beta: float
+) -> tuple[Groups, Order, Candidates]:
+    """Phase II: take keys from overloaded nodes until none exceeds the limit, and return them as candidates.
+
+    What is left of the order by `beta` is returned, too, for keys that are exchanged later.
+    """
+    groups = make_groups(start)
+    candidates = Candidates(np.empty(len(keys.work)), np.empty(len(keys.work), np.int32), np.zeros(1, np.int64))
+    ranked = make_order(beta, start)
+    fill_chunks(ranked, overloaded, keys)
+    for node in range(len(load)):
+        while load[node] > limit and has_next(ranked, node, groups, keys):
+            take(peek(ranked, node), node, load, keys, candidates)
+            skip(ranked, node, keys)
+    return groups, ranked, candidates
 
 
 @compiled

@@ -10,6 +10,7 @@ from migration.keys.reference.knap import knap
 from migration.keys.reference.mixed import mixed, mixed_bf
 from migration.keys.reference.one_shot import llfd, min_mig, min_table, simple
 from migration.keys.reference.readj import readj
+from migration.keys.reference.standbys import ftlb, switch_first
 
 REFERENCES: Mapping[str, Callable[..., KeyProposal]] = {
     "simple": simple,
@@ -20,6 +21,8 @@ REFERENCES: Mapping[str, Callable[..., KeyProposal]] = {
     "mixed-bf": mixed_bf,
     "knap": knap,
     "readj": readj,
+    "ftlb": ftlb,
+    "switch-first": switch_first,
 }
 
 __all__ = ["REFERENCES"]

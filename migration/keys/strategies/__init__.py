@@ -8,6 +8,7 @@ its proposal with the fewest entries.
 from collections.abc import Callable, Mapping
 
 from migration.keys.problem import KeyProposal
+from migration.keys.strategies.ftlb import ftlb
 from migration.keys.strategies.ideal import ideal
 from migration.keys.strategies.knap import knap
 from migration.keys.strategies.llfd import llfd
@@ -17,6 +18,8 @@ from migration.keys.strategies.mixed import mixed
 from migration.keys.strategies.mixed_bf import mixed_bf
 from migration.keys.strategies.readj import readj
 from migration.keys.strategies.simple import simple
+from migration.keys.strategies.switch_first import switch_first
+from migration.keys.strategies.task_b import task_b
 
 KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
     "knap": knap,
@@ -27,7 +30,11 @@ KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
     "llfd": llfd,
     "simple": simple,
     "readj": readj,
+    "switch-first": switch_first,
+    "ftlb": ftlb,
+    "task-b": task_b,
     "ideal": ideal,
 }
+STANDBY_STRATEGIES = ("switch-first", "ftlb", "task-b")  # those that plan standbys; without any they move keys only
 
-__all__ = ["KEY_STRATEGIES"]
+__all__ = ["KEY_STRATEGIES", "STANDBY_STRATEGIES"]

@@ -1,7 +1,8 @@
 """MinMig (paper 000, algorithm 3): little state moves, whatever the size of the routing table."""
 
 from migration.errors import InvalidInput
-from migration.keys.problem import KeyProblem, KeyProposal, is_amount
+from migration.keys.loads import is_amount
+from migration.keys.problem import KeyProblem, KeyProposal
 from migration.keys.strategies.llfd import rebalance_from
 
 DEFAULT_BETA = 1.5  # the paper's default: work counts more than state, which keeps the table smaller

@@ -114,6 +114,10 @@ def test_an_incarnation_whose_spare_does_not_answer_is_over_and_never_started_ag
     assert "did not take the name" in reason
     assert bench.cancelled == ["spare-1"]
     assert bench.started == [("", "spare-1")]
+    with pytest.raises(Refused, match="not a spare"):  # it never got its name, and waits: now it learns to leave
+        bench.spares.note(SpareReady("", "spare-1", bench.endpoints["spare-1"].address))
+    bench.callbacks["spare-1"]("", "spare-1", "its process died", False)
+    assert len(bench.ended) == 1
 
 
 def test_a_spare_that_dies_or_falls_silent_is_replaced(bench: Any) -> None:

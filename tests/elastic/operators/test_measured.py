@@ -1,12 +1,21 @@
 """An operator that is called for rows of one cost key at a time, as far as that costs little."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from elastic.errors import InvalidJob, NotAnOperator, StatefulShuffle, UnknownColumn
+from elastic.errors import (
+    CombineDropsCostKey,
+    CombineFailed,
+    InvalidJob,
+    InvalidOutput,
+    NotAnOperator,
+    StatefulShuffle,
+    UnknownColumn,
+)
 from elastic.operators import Context, CountByKey, KeyedOperator, Operator, Stage, StatelessOperator, partial, stateless
 from elastic.operators.context import Moment
 from elastic.operators.measured import mark_group_rows
@@ -200,3 +209,52 @@ def test_the_hash_of_a_row_is_that_of_its_cost_key() -> None:
     assert runner.hash_rows(rows).tolist() == hash_keys([rows["kind"]]).tolist()
     assert runner.key == ("id",)
     assert np.all(build_runners(build_stages(Stage(Enrich(), grouping="shuffle"), ()), SCHEMA)[0].hash_rows(rows) == 0)
+
+
+class Combining(Enrich):
+    """Combines rows with a function of a test."""
+
+    def __init__(self, combine: Callable[[pa.Table], Any]) -> None:
+        super().__init__()
+        self._combine = combine
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        return self._combine(rows)
+
+
+def combining(combine: Callable[[pa.Table], Any], **options: Any) -> StageRunner:
+    stage = Stage(Combining(combine), name="enrich", grouping="shuffle", **{"cost_key": "kind", **options})
+    return build_runners(build_stages(stage, ()), SCHEMA)[0]
+
+
+@pytest.mark.parametrize("scheduler", ["round-robin", "posg", "posg-batch"])
+@pytest.mark.parametrize(
+    ("combine", "reason"),
+    [
+        (lambda rows: rows.drop_columns(["kind"]), "did not keep the cost key column 'kind'"),
+        (lambda rows: rows.set_column(0, "kind", rows["id"]), "did not keep the cost key column 'kind'"),
+        (lambda _rows: None, "returned a NoneType"),
+        (lambda rows: rows["kind"][0], "fails for a table without rows"),
+    ],
+)
+def test_a_combine_that_drops_the_cost_key_is_refused(
+    scheduler: str, combine: Callable[[pa.Table], Any], reason: str
+) -> None:
+    with pytest.raises(CombineDropsCostKey, match=reason) as refused:
+        combining(combine, scheduler=scheduler)
+    assert (refused.value.stage, refused.value.cost_key) == ("enrich", ("kind",))
+
+
+def test_a_combine_that_keeps_the_cost_key_or_needs_none_is_taken() -> None:
+    assert combining(lambda rows: rows.slice(0, 1)).combiner is not None
+    assert combining(lambda rows: rows.drop_columns(["kind"]), cost_key=()).combiner is not None
+    assert combining(lambda rows: rows.drop_columns(["kind"]), cost_key=(), key="id").combiner is not None
+
+
+def test_a_combine_that_drops_the_cost_key_of_some_rows_is_an_error_of_the_operator() -> None:
+    runner = combining(lambda rows: rows.drop_columns(["kind"]) if rows.num_rows else rows)
+    with pytest.raises(InvalidOutput, match="did not keep the cost key column 'kind'"):
+        runner.combine(pa.table({"kind": ["a"], "id": [1]}, schema=SCHEMA))
+    runner = combining(lambda rows: 1 / 0 if rows.num_rows else rows)
+    with pytest.raises(CombineFailed):
+        runner.combine(pa.table({"kind": ["a"], "id": [1]}, schema=SCHEMA))

@@ -85,14 +85,28 @@ def test_a_plan_keeps_its_limits_or_says_what_would_do(
         assert len(fitting.entries) <= answer.fewest_entries
         with pytest.raises(TooManyEntries):
             plan_keys(loads, nodes, theta, strategy, answer.fewest_entries - 1, pinned=pinned)
-        assert len(relaxed.entries) == answer.fewest_entries
-        assert "most_entries relaxed from" in relaxed.reason
+        assert relaxed.entries == fitting.entries
+        assert f"most_entries relaxed from {most_entries:,} to {answer.fewest_entries:,}" in relaxed.reason
     else:
         check_plan(answer, loads, pinned)
         assert len(answer.entries) <= most_entries
         assert answer.theta_reached <= theta + 1e-9
         assert not answer.relaxed
         assert answer == relaxed
+
+
+def test_the_table_size_in_the_error_works_where_the_plan_with_it_has_fewer_entries() -> None:
+    # Mixed keeps a limit of 5 with 4 entries, and with a limit of 4 ends with more than 4.
+    loads, nodes = random_loads(np.random.default_rng(8), 25)
+    with pytest.raises(TooManyEntries) as caught:
+        plan_keys(loads, nodes, 0.01, "mixed", 1)
+    assert caught.value.fewest_entries == 5
+    assert len(plan_keys(loads, nodes, 0.01, "mixed", 5).entries) == 4
+    relaxed = plan_keys(loads, nodes, 0.01, "mixed", 1, relax=True)
+    assert len(relaxed.entries) == 4
+    assert "most_entries relaxed from 1 to 5" in relaxed.reason
+    with pytest.raises(TooManyEntries):
+        plan_keys(loads, nodes, 0.01, "mixed", 4)
 
 
 @pytest.mark.parametrize("strategy", PLANNERS)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from elastic.experiments.paper000.charts.palette import COLOURS, NAMES
-from elastic.experiments.paper000.sweeps import format_value
-from elastic.experiments.results import Rows, group_by
+from elastic.experiments.results import Rows, format_value, group_by
 from elastic.experiments.style import INK, add_title, label_axes, legend_entry, make_panels
 
 if TYPE_CHECKING:

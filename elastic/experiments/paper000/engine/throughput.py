@@ -7,8 +7,7 @@ import numpy as np
 
 from elastic.experiments.paper000.engine.lab import APPLICATIONS, EngineLab
 from elastic.experiments.paper000.engine.scale import HASH, IDEAL
-from elastic.experiments.paper000.sweeps import format_value
-from elastic.experiments.results import Rows, format_number, format_table
+from elastic.experiments.results import Rows, format_number, format_table, format_value
 from examples.harness import Application, Summary
 
 

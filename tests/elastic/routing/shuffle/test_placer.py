@@ -1,5 +1,6 @@
 """Shuffled rows: by turns, or to the node that will be done first; and what a forecast is made of."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,8 +154,10 @@ def test_rows_that_take_nothing_are_spread_too() -> None:
 
 @pytest.mark.parametrize(("seconds", "rows"), [(0.05, 1), (0.001, 40), (1e-6, 40_000)])
 def test_a_group_of_rows_that_is_measured_takes_a_hundred_times_as_long_as_a_call(seconds: float, rows: int) -> None:
-    forecast = Forecast.from_sketches({"a": sketch_of(fast=seconds)})
+    forecast = Forecast.from_sketches({"a": sketch_of(fast=seconds * 0.5, slow=seconds * 1.5)})
     assert forecast.group_rows == pytest.approx(rows, abs=1)
+    uniform = Forecast.from_sketches({"a": sketch_of(fast=seconds, slow=seconds)})
+    assert uniform.group_rows == pytest.approx(10 * 0.04 / seconds, abs=1)  # there is only a change to notice
 
 
 def test_declarations_name_the_scheduler() -> None:
@@ -184,3 +187,41 @@ def test_the_unit_numbers_are_integers_of_the_sort_that_split_needs() -> None:
     numbers: npt.NDArray[np.int64] = placer.unit_numbers(np.zeros(0, np.int64))
     assert numbers.dtype == np.int64
     assert len(numbers) == 0
+
+
+EVEN = Forecast.from_sketches({"node-1": sketch_of(fast=0.010, slow=0.010), "node-2": sketch_of(fast=0.010)})
+
+
+@given(
+    st.sampled_from(["posg", "posg-batch"]),
+    st.integers(0, 5),
+    st.lists(st.integers(1, 40), max_size=4),
+    st.integers(0, 1),
+    st.floats(0, 0.003),
+)
+def test_rows_that_all_cost_the_same_are_given_to_nodes_in_turn(
+    scheduler: str, batch: int, chunks: list[int], sender: int, backlog: float
+) -> None:
+    known = replace(EVEN, batch=batch, backlogs={"node-2": backlog}).of_sender(sender, 2)
+    turns = replace(NO_FORECAST, batch=batch).of_sender(sender, 2)
+    placers = [
+        ShufflePlacer(ShuffleGrouping(name), routing_of(3, name), 0, forecast)
+        for name, forecast in ((scheduler, known), ("round-robin", turns))
+    ]
+    for rows in chunks:
+        hashes = np.random.default_rng(rows).integers(0, 1 << 62, rows)
+        ours, theirs = (placer.unit_numbers(hashes).tolist() for placer in placers)
+        assert ours == theirs
+    assert sum(placers[0].seconds.values()) == pytest.approx(0.010 * sum(chunks))
+
+
+def test_a_node_with_much_left_gets_fewer_rows_also_where_all_cost_the_same() -> None:
+    assert EVEN.is_uniform
+    assert count(place([FAST] * 30, replace(EVEN, backlogs={"node-2": 0.05}))) == [10, 10, 10]
+    assert count(place([FAST] * 30, replace(EVEN, backlogs={"node-2": 0.09}))) == [13, 4, 13]
+
+
+def test_costs_that_differ_are_scheduled() -> None:
+    assert not KNOWN.is_uniform
+    assert NO_FORECAST.is_balanced_by_turns(NO_FORECAST.loads(["node-1"]), 1)
+    assert not KNOWN.is_balanced_by_turns(KNOWN.loads(["node-1", "node-2"]), 10)
