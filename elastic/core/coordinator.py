@@ -170,6 +170,7 @@ class Coordinator:
             self._handled,
             self.backlogs.ends,
             self.nodes.spares,
+            self.standbys.without_node,
         )
 
     def _follow_up(self) -> list[Command]:
@@ -316,7 +317,7 @@ class Coordinator:
         self.crashes.caught_up(event.node)
         self.recoveries.node_stopped(event.node)
         self.placement.node_lost(event.node)
-        self.standbys.note_change()
+        self.standbys.left(event.node)
         self.snapshots.node_lost(event.node, ())
         return [stopping]
 
@@ -447,6 +448,7 @@ class Coordinator:
         self.batches.drop_steps(through)
         self.crashes.drop_steps(through)
         self.snapshots.end()
+        self.standbys.note_change()
 
     # Keys and units move: see `Rekeyings` and `HandOvers`.
 

@@ -2,6 +2,7 @@
 
     all nodes serve, or a migration is over ->  CommitAssignment with the places of standbys
     AssignmentCommitted                     ->  InstallUnits, as standbys, to the nodes that do not follow yet
+    StandbysDropped                         ->  InstallUnits, as a standby, as soon as there is a newer state or log
     StandbysCaughtUp                        ->  the standbys can take over; DropUnits to those that are no longer needed
     NodeLost                                ->  InstallUnits to standbys of its units that have caught up, at once; then
                                                 CommitAssignment with the new owners
@@ -14,6 +15,7 @@ is a lost owner like any other. An owner that moves to another node at the momen
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from elastic.core import commands
 from elastic.core.commands import Command
@@ -22,8 +24,10 @@ from elastic.core.messages import DropUnits, FollowBatches, InstallUnits
 from elastic.core.nodes import Nodes
 from elastic.core.placement import Placement
 from elastic.routing.standbys import carry_standbys, place_standbys, to_ownership
+from storage.state import StateRef
 
 Install = Callable[[Iterable[UnitId], str], InstallUnits]  # units that a node is to follow
+_Origin = tuple[StateRef | None, Batch]  # a saved state, and the batch after which the log goes on
 
 
 class Standbys:
@@ -45,6 +49,14 @@ class Standbys:
         self._places_are_due = self._number > 0 or bool(placement.committed.standbys)
         self._was_moving = False
         self._changed = True
+        self._left: set[str] = set()  # nodes that were asked to leave, and may be in the committed assignment yet
+        self._origins: dict[tuple[str, UnitId], _Origin] = {}  # of what each node was told to follow last
+        self._unusable: dict[tuple[str, UnitId], _Origin] = {}  # the node could not follow from there
+
+    @property
+    def without_node(self) -> int:
+        """Number of standbys that a unit lacks because there are too few other nodes."""
+        return max(0, self._number - (len(self._placement.committed.assignment.nodes) - 1))
 
     # What happened.
 
@@ -52,13 +64,25 @@ class Standbys:
         """Look again at who should follow what: nodes joined or left, units moved, an assignment was committed."""
         self._changed = True
 
+    def left(self, node: str) -> None:
+        """Give up the place of a node that was asked to leave; standbys may have taken over all that it owned."""
+        self._left.add(node)
+        self._changed = self._places_are_due = True
+
     def caught_up(self, node: str, units: Iterable[UnitId]) -> None:
         self._placement.standbys_caught_up(node, units)
         self._changed = True
 
     def dropped(self, node: str, units: Iterable[UnitId]) -> None:
-        """Tell the node to follow these again, from a newer state."""
+        """Tell the node to follow these again, from a newer state: as soon as there is one.
+
+        A node that is told of the same state again drops the unit again, at once and without end.
+        """
+        units = list(units)
         self._placement.unfollow(node, units)
+        self._unusable.update(
+            ((node, unit), self._origins[node, unit]) for unit in units if (node, unit) in self._origins
+        )
         self._changed = True
 
     def refresh(self, units: Iterable[UnitId]) -> None:
@@ -99,6 +123,7 @@ class Standbys:
         if not self._changed or not can_install:
             return []
         self._changed = False
+        self._left.difference_update(self._nodes)  # those that were asked to start again
         return [*self._start_missing(is_moving=is_moving), *self._commit(is_moving=is_moving), *self._tell_nodes()]
 
     def publish(self, published: Batch) -> list[Command]:
@@ -116,7 +141,7 @@ class Standbys:
         """Start nodes that own nothing and were stopped with all others: they are needed for standbys."""
         if is_moving or not self._number or not self._nodes.serving():
             return []
-        nodes = self._placement.committed.assignment.nodes
+        nodes = [node for node in self._placement.committed.assignment.nodes if node not in self._left]
         return [command for name in nodes for command in self._nodes.request_start(name)]
 
     def _commit(self, *, is_moving: bool) -> list[Command]:
@@ -125,8 +150,8 @@ class Standbys:
             return []
         owners = self._placement.settled_owners()
         assignment = routing.assignment
-        if owners != assignment.owners:
-            nodes = tuple(dict.fromkeys((*assignment.nodes, *owners)))
+        nodes = tuple(dict.fromkeys((*(node for node in assignment.nodes if node not in self._left), *owners)))
+        if owners != assignment.owners or set(nodes) != set(assignment.nodes):
             assignment = to_ownership(owners, nodes)
         standbys = carry_standbys(routing, assignment)
         serving = self._nodes.serving()
@@ -144,13 +169,22 @@ class Standbys:
             followed = self._placement.followed_by(node)
             wanted = self._wanted(node)
             if new := sorted(wanted.difference(followed)):
-                self._placement.follow(node, new)
-                decided += self._nodes.send(node, self._install(new, node))
+                decided += self._follow(node, new)
             surplus = sorted(unit for unit in set(followed).difference(wanted) if self._has_all(unit))
             if surplus:
                 self._placement.unfollow(node, surplus)
                 decided += self._nodes.send(node, DropUnits(self._epoch(), tuple(surplus)))
         return decided
+
+    def _follow(self, node: str, units: Iterable[UnitId]) -> list[Command]:
+        message = self._install(units, node)
+        origins = {handle: (handle.state, handle.through) for handle in message.units}
+        usable = [handle for handle, origin in origins.items() if self._unusable.get((node, handle.unit)) != origin]
+        if not usable:
+            return []
+        self._origins.update(((node, handle.unit), origins[handle]) for handle in usable)
+        self._placement.follow(node, [handle.unit for handle in usable])
+        return self._nodes.send(node, replace(message, units=tuple(usable)))
 
     def _wanted(self, node: str) -> set[UnitId]:
         places = self._placement.committed.standbys

@@ -42,6 +42,7 @@ class JobView:
     # When nodes will be done with what they have, by the driver's clock, if that is estimated.
     work_ends: Mapping[str, float] = field(default_factory=dict)
     spares: int = 0  # processes that wait for the name of a node
+    standbys_without_node: int = 0  # of each unit: so many of those asked for have no place, on other nodes
 
     @property
     def epoch(self) -> Epoch:

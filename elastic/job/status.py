@@ -180,5 +180,9 @@ def _problems(view: JobView, nodes: tuple[NodeStatus, ...], sink_error: str | No
             yield f"{name} died {deaths} times while it took batch {position.batch}, round {position.round}"
     for name, failed in view.failed_starts.items():
         yield f"{name} failed to start {failed.attempts} times in a row: {failed.reason}"
+    if missing := view.standbys_without_node:
+        count = len(view.routing.assignment.nodes)
+        are = "node is" if count == 1 else "nodes are"
+        yield f"{count} {are} too few for the standbys: each unit lacks {missing}. Scale out, or lower `standbys`."
     if sink_error is not None:
         yield f"results no longer reach the sink: {sink_error}"

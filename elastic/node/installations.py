@@ -36,8 +36,7 @@ class Installations:
         for handles in (urgent, [handle for handle in installation.to_load if handle.standby]):
             if handles:
                 use, is_standby = partial(self._set_states, message.cause), handles[0].standby
-                # The owner may have saved newer states since, and these be collected: the driver names those then.
-                drop = partial(self.drop_standbys, [handle.unit for handle in handles]) if is_standby else None
+                drop = self._drop_replaced if is_standby else None
                 self._loader.load(handles, use, message.cause, throttled=is_standby, on_missing=drop)
         if installation.promoted:
             self._report_installed(installation.promoted, 0, message.cause)
@@ -55,6 +54,10 @@ class Installations:
         """Drop standbys that cannot go on; the driver sends a newer state."""
         if dropped := self._host.drop_standbys(units):
             self._context.report(StandbysDropped(self._context.node, self._context.incarnation, dropped))
+
+    def _drop_replaced(self, handles: Iterable[UnitHandle]) -> None:
+        """Drop standbys that wait for these states: their owner has saved newer ones, which replaced them."""
+        self.drop_standbys([handle.unit for handle in handles if self._host.is_waiting_for(handle)])
 
     def _set_states(self, cause: str, states: dict[UnitHandle, Any], direct_bytes: int) -> None:
         units = [handle.unit for handle, state in states.items() if self._host.set_state(handle, state)]

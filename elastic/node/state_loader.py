@@ -20,7 +20,7 @@ _LOADS_AT_ONCE = 4  # so that one that waits for a lost source does not delay it
 _DOWNLOAD_SECONDS = 30.0  # a gigabyte over a slow link; the driver notices a source that hangs sooner
 
 Download = Callable[[str, StateRef], Bytes]  # from the node at an address
-OnMissing = Callable[[], None]  # called in the working thread
+OnMissing = Callable[[list[UnitHandle]], None]
 UseStates = Callable[[dict[UnitHandle, Any], int], None]  # by handle, and the bytes that came from other nodes
 
 
@@ -56,8 +56,8 @@ class StateLoader:
         """Load all these states, None where there is none, and call `use` with them in the working thread.
 
         In one call, so that a replay reads the log once. Units for which another state is asked for meanwhile are left
-        out. `throttled`: another node serves these units, so that no result waits for them. `on_missing` is called
-        instead of `use` if a newer state has replaced one of them; without it, that ends the node.
+        out. `throttled`: another node serves these units, so that no result waits for them. `on_missing` is called in
+        the working thread with those that the store does not have any more; without it, one such state ends the node.
         """
         self._wanted.update((handle.unit, handle.state) for handle in units)
         retrieval = Retrieval(
@@ -66,6 +66,7 @@ class StateLoader:
             units,
             self._is_wanted,
             pace=self._throttle.wait_for if throttled else _do_not_wait,
+            may_miss=on_missing is not None,
         )
         executor = self._throttled_executor if throttled else self._executor
         executor.submit(self._load, retrieval, use, cause, on_missing)
@@ -82,11 +83,11 @@ class StateLoader:
         try:
             retry_while_unavailable(retrieval.attempt, self._context.settings.store_retry_seconds, closing)
         except Exception as error:  # noqa: BLE001 - passed to the working thread, which ends the node with it
-            if isinstance(error, ObjectMissing) and on_missing is not None:
-                self._context.post(on_missing)
-            elif not closing.is_set():
+            if not closing.is_set():
                 self._context.fail(error, cause)
             return
+        if on_missing is not None and retrieval.missing:
+            self._context.post(lambda: on_missing(retrieval.missing))
         self._context.post(lambda: use(retrieval.found, retrieval.direct_bytes))
 
     def _is_wanted(self, handle: UnitHandle) -> bool:
@@ -110,6 +111,8 @@ class Retrieval:
     `attempt` raises `StoreUnavailable` as long as another attempt may bring more: while the store is unavailable, and
     while an offered state is neither at its source nor in the store. The source stores it soon, or is lost; then the
     driver names another state for the unit, and this one is not wanted any more (`is_wanted`).
+
+    With `may_miss`, states that the store does not have any more are `missing`, and the others arrive nevertheless.
     """
 
     def __init__(
@@ -119,12 +122,16 @@ class Retrieval:
         units: Iterable[UnitHandle],
         is_wanted: Callable[[UnitHandle], bool],
         pace: Callable[[int], None] = _do_not_wait,
+        *,
+        may_miss: bool = False,
     ) -> None:
         self.found: dict[UnitHandle, Any] = {}
+        self.missing: list[UnitHandle] = []
         self.direct_bytes = 0
         self._manager = manager
         self._download = download
         self._is_wanted = is_wanted
+        self._may_miss = may_miss
         self._pace = pace  # called with the size of a state before it is fetched; may wait
         self._left: list[tuple[UnitHandle, StateRef]] = []
         for handle in units:
@@ -150,7 +157,14 @@ class Retrieval:
                 self.direct_bytes += ref.size * (ref.key in self._came_directly)
         self._left = [(handle, ref) for handle, ref in self._left if ref.unit not in arrived]
         if failed is not None:
-            raise self._select_error(list(failed.reasons.values())) from failed
+            reasons = failed.reasons
+            if self._may_miss:
+                gone = {unit for unit, reason in reasons.items() if isinstance(reason, ObjectMissing)}
+                self.missing += [handle for handle, _ in self._left if handle.unit in gone]
+                self._left = [(handle, ref) for handle, ref in self._left if handle.unit not in gone]
+                reasons = {unit: reason for unit, reason in reasons.items() if unit not in gone}
+            if reasons:
+                raise self._select_error(list(reasons.values())) from failed
 
     def _fetch(self, ref: StateRef) -> Bytes:
         self._pace(ref.size)

@@ -1,6 +1,7 @@
 """Standbys by the driver: where they are, who is told, who takes over, and what is committed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,14 @@ def follows(decided: Sequence[Command]) -> list[tuple[str, tuple[int, ...]]]:
 
 def takes_over(decided: Sequence[Command]) -> list[tuple[str, tuple[int, ...]]]:
     return installs(decided, standby=False)
+
+
+def snapshot_of(world: World, task: int, batch: int) -> events.StatesCommitted:
+    """Commit a batch, and return the event that the state of a task after it is committed too."""
+    commit_batch(world, batch)
+    manifest = world.coordinator.manifest
+    states = manifest.units.with_states([state_of(UnitId(0, task), batch)])
+    return events.StatesCommitted(replace(manifest, number=manifest.number + 1, units=states), LEASE)
 
 
 @pytest.fixture
@@ -166,7 +175,18 @@ def test_a_standby_that_has_not_caught_up_does_not_take_over(world: Standbys) ->
     assert takes_over(world.join("node-2")) == [("node-2", (3,))]
 
 
-def test_a_standby_that_has_lost_the_log_is_told_to_load_a_newer_state(world: Standbys) -> None:
+def test_a_standby_that_has_lost_the_log_is_told_to_load_a_newer_state_once_there_is_one(world: Standbys) -> None:
+    """The same one again would be dropped at once again."""
+    assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == []
+    assert follows(world.hear(snapshot_of(world, 3, batch=0))) == [("node-3", (3,))]
+    assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == []
+    assert follows(world.hear(snapshot_of(world, 3, batch=1))) == [("node-3", (3,))]
+
+
+def test_a_standby_that_is_dropped_when_there_is_a_newer_state_follows_from_that_at_once(
+    world: Standbys,
+) -> None:
+    world.hear(snapshot_of(world, 3, batch=0))
     assert follows(world.report(StandbysDropped, "node-3", (UnitId(0, 3),))) == [("node-3", (3,))]
 
 
@@ -207,6 +227,28 @@ def test_nothing_is_installed_while_a_snapshot_is_being_committed(world: Standby
     assert takes_over(world.lose("node-2")) == []
     decided = world.hear(events.StatesCommitted(world.coordinator.manifest, LEASE))
     assert takes_over(decided) == [("node-1", (2,)), ("node-3", (3,))]
+
+
+def test_no_standby_is_told_of_a_state_while_a_newer_one_is_being_committed(world: Standbys) -> None:
+    world.hear(events.SnapshotDue())
+    world.hear(events.SnapshotLeaseOpened(LEASE))
+    for node in ("node-1", "node-2", "node-3"):
+        world.report(SnapshotTaken, node, LEASE)
+    lost = world.lose("node-1")
+    assert not any(isinstance(one, commands.CommitAssignment) for one in lost)
+    assert follows(world.join("node-1")) == []
+    decided = world.hear(events.StatesCommitted(world.coordinator.manifest, LEASE))
+    assert any(isinstance(one, commands.CommitAssignment) for one in decided)
+
+
+def test_after_a_restart_nodes_that_own_nothing_start_too_to_follow(world: Standbys) -> None:
+    world.commit_standbys(world.lose("node-1"))
+    world.join("node-1")
+    world.hear(events.StopAllRequested())
+    started = [one for name in ("node-2", "node-3") for one in world.hear(events.StartRequested(name))]
+    assert {one.node for one in started if isinstance(one, commands.StartNode)} == {"node-2", "node-3"}
+    decided = world.join("node-2")
+    assert [one.node for one in decided if isinstance(one, commands.StartNode)] == ["node-1"]
 
 
 def test_a_state_that_the_lost_node_has_saved_is_not_committed_for_what_others_take_over(world: Standbys) -> None:
@@ -314,6 +356,7 @@ def test_a_standby_goes_only_when_those_that_replace_it_have_caught_up(world: St
     assert UnitId(0, 2) in world.coordinator.placement.followed_by("node-1")
     dropped = messages(world.catch_up("node-2", 2), DropUnits)
     assert [(node, one.units) for node, one in dropped] == [("node-1", (UnitId(0, 2),))]
+    assert not messages(world.catch_up("node-2", 2), DropUnits)
 
 
 def test_no_task_is_with_a_standby_on_its_own_node_after_any_loss(world: Standbys) -> None:
@@ -323,3 +366,22 @@ def test_no_task_is_with_a_standby_on_its_own_node_after_any_loss(world: Standby
         assert {owner for owner in world.owners() if not owner.startswith("node-")} == set()
         route = world.coordinator.view().route  # its constructor checks it
         assert len(route.standbys) in (0, 6)
+
+
+def test_the_view_tells_how_many_standbys_have_no_node() -> None:
+    for number, nodes, missing in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (1, 2, 0), (0, 1, 0)):
+        world = World(Assignment.even(tasks=6, nodes=nodes), standbys=number)
+        assert world.coordinator.view().standbys_without_node == missing
+
+
+def test_a_node_whose_tasks_standbys_took_over_leaves_when_it_is_asked_to(world: Standbys) -> None:
+    """No migration has to move anything from it, so none commits an assignment without it."""
+    world.commit_standbys(world.lose("node-1"))
+    world.join("node-1")
+    decided = world.hear(events.StopRequested("node-1"))
+    assert world.coordinator.view().node("node-1") is None
+    [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
+    assert set(commit.assignment.nodes) == {"node-2", "node-3"}
+    assert all(set(nodes) < {"node-2", "node-3"} for nodes in commit.standbys)
+    assert not any(isinstance(one, commands.StartNode) for one in world.commit_standbys(decided))
+    assert any(isinstance(one, commands.StartNode) for one in world.hear(events.StartRequested("node-1")))

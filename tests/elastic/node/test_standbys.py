@@ -23,10 +23,10 @@ from elastic.core.messages import (
     UnitsInstalled,
     UnitsReleased,
 )
-from elastic.core.steps import Position, Step
+from elastic.core.steps import Position, Step, end_of
 from elastic.core.unit_host import ReadyStep, StepResult
 from elastic.routing import hash_keys, split
-from storage.state import BatchTime
+from storage.state import BatchTime, StateManager, StateRef
 from tests.elastic.node.context import ROWS
 from tests.elastic.node.operators import History
 from tests.elastic.node.scripted_driver import ROUTING, UNITS, RunningNode, pause
@@ -55,6 +55,12 @@ class Follower(RunningNode):
 
     def followed(self) -> Batch:
         return self.process._host.followed_batch()
+
+
+def manager_of(node: Follower) -> StateManager:
+    """Return what saves states where the node loads them from."""
+    spec = node.process._context.spec
+    return StateManager(node.store, spec.store.secret, spec.job, threads=1)
 
 
 @pytest.fixture
@@ -126,6 +132,44 @@ def test_a_standby_whose_log_is_gone_is_dropped_and_follows_again_from_a_newer_s
     assert not node.driver.of(NodeFailed)
     node.send_units(*(UnitHandle(unit, None, Batch(0), Position(Batch(0), 0), standby=True) for unit in FOLLOWED))
     wait_until(lambda: node.followed() == 0)
+
+
+def test_a_standby_whose_state_is_replaced_while_it_loads_is_dropped_and_the_others_follow(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = manager_of(node)
+    node.driver.wait_for(StandbysCaughtUp)
+    kept, replaced = (manager.save(unit, [5], batch=0, lease=LEASE) for unit in FOLLOWED[:2])
+    fetch = node.process._context.store.get
+    newer_ref = list[StateRef]()
+
+    def replace_first(key: str, *args: Any, **settings: Any) -> Any:
+        if key == replaced.key:
+            newer_ref.append(manager.save(replaced.unit, [5, 6], batch=1, lease=LEASE))
+            node.store.delete([key])
+        return fetch(key, *args, **settings)
+
+    monkeypatch.setattr(node.process._context.store, "get", replace_first)
+    node.send_units(*(UnitHandle(one.unit, one, Batch(0), end_of(Batch(0)), standby=True) for one in (kept, replaced)))
+    [dropped] = node.driver.wait_for(StandbysDropped)
+    [newer] = newer_ref
+    assert dropped.units == (replaced.unit,)
+    host = node.process._host
+    wait_until(lambda: host._units[kept.unit].state is not None)
+    assert not node.driver.of(NodeFailed)
+    node.send_units(UnitHandle(newer.unit, newer, Batch(1), end_of(Batch(1)), standby=True))
+    wait_until(lambda: replaced.unit in node.driver.of(StandbysCaughtUp)[-1].units)
+
+
+def test_a_unit_that_takes_over_is_not_dropped_because_the_state_it_followed_from_is_gone(
+    node: Follower,
+) -> None:
+    """No other node serves it, so the job has to fail and say why."""
+    gone = manager_of(node).pack(FOLLOWED[0], [5], batch=0, lease=LEASE)
+    node.send_units(UnitHandle(FOLLOWED[0], gone.ref, Batch(0), end_of(Batch(0))))
+    [failed] = node.driver.wait_for(NodeFailed)
+    assert failed.error["type"] == "ObjectMissing"
+    assert not node.driver.of(StandbysDropped)
 
 
 def test_rows_that_were_uploaded_wait_for_the_standbys(node: Follower) -> None:

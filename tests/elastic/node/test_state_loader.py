@@ -11,7 +11,7 @@ from elastic.node.offers import Offers
 from elastic.node.state_loader import Retrieval, StateLoader
 from elastic.node.throttle import CopyThrottle
 from elastic.wire import PeerUnavailable
-from storage.errors import DamagedObject, StoreUnavailable
+from storage.errors import DamagedObject, ObjectMissing, StoreUnavailable
 from storage.state import PackedState, StateManager, StateRef
 from tests.elastic.node.context import Recorder, context_of
 from tests.elastic.node.states import empty_handle, handle_of, pack, wait_until
@@ -131,4 +131,46 @@ def test_a_throttled_load_brings_every_state(manager: StateManager) -> None:
     )
     wait_until(lambda: len(found) == 3)
     assert found == {0: {"n": 0}, 1: {"n": 1}, 2: {"n": 2}}
+    loader.close()
+
+
+def test_states_that_newer_ones_have_replaced_are_missing_and_the_others_arrive(manager: StateManager) -> None:
+    here, gone = pack(manager, 1), pack(manager, 2)
+    manager.put(here)
+    found: dict[UnitHandle, Any] = {}
+    missing: list[UnitHandle] = []
+    recorder = Recorder()
+    loader = make_loader(context_of(recorder), manager)
+    handles = [handle_of(one.ref, source=None) for one in (here, gone)]
+    loader.load(handles, lambda states, _: found.update(states), on_missing=missing.extend)
+    wait_until(lambda: bool(found))
+    assert found == {handles[0]: {"n": 1}}
+    assert missing == [handles[1]]
+    assert not recorder.failures
+    loader.close()
+
+
+def test_a_missing_state_of_a_unit_that_no_other_node_serves_ends_the_node(manager: StateManager) -> None:
+    gone = handle_of(pack(manager, 2).ref, source=None)
+    recorder = Recorder()
+    loader = make_loader(context_of(recorder), manager)
+    loader.load([gone], lambda *_: None, "e7")
+    wait_until(lambda: bool(recorder.failures))
+    [(error, cause)] = recorder.failures
+    assert isinstance(error, ObjectMissing)
+    assert cause == "e7"
+    assert not recorder.woken.is_set()
+    loader.close()
+
+
+def test_a_damaged_state_is_an_error_also_where_states_may_be_missing(manager: StateManager) -> None:
+    damaged, gone = pack(manager, 1), pack(manager, 2)
+    manager.put(PackedState(damaged.ref, damaged.data[:-1]))
+    recorder = Recorder()
+    loader = make_loader(context_of(recorder), manager)
+    loader.load(
+        [handle_of(one.ref, source=None) for one in (damaged, gone)], lambda *_: None, on_missing=lambda _: None
+    )
+    wait_until(lambda: bool(recorder.failures))
+    assert isinstance(recorder.failures[0][0], DamagedObject)
     loader.close()
