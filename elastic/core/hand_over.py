@@ -39,7 +39,7 @@ from elastic.core.placement import Placement
 from elastic.core.standbys import Standbys
 from elastic.errors import IllegalTransition
 from elastic.routing.standbys import carry_standbys
-from migration import Move, Ownership, ScatteredAssignment, apply_moves
+from migration import Move, Ownership, ScatteredAssignment
 
 _STORY_LENGTH = 1_000
 
@@ -506,15 +506,14 @@ class HandOvers:
         """Return the assignment once the hand-overs in flight have ended."""
         migration = self._migration
         assert migration is not None  # noqa: S101 - for the type checker
-        moves = [
-            Move(task, one.hand_over.source, one.hand_over.target, 0.0)
-            for one in migration.in_flight
-            for task in one.hand_over.tasks
-        ]
         target = migration.spec.target
-        owners = self._placement.settled_owners()
+        # Not by moves from the sources: a source that took over a moment ago is not the committed owner yet.
+        owners = list(self._placement.settled_owners())
+        for one in migration.in_flight:
+            for task in one.hand_over.tasks:
+                owners[task] = one.hand_over.target
         nodes = list(dict.fromkeys((*migration.assignment.nodes, *target.nodes, *owners)))
-        after = apply_moves(ScatteredAssignment.from_owners(owners, nodes), moves, nodes)
+        after = ScatteredAssignment.from_owners(owners, nodes)
         if after.owners == target.owners:
             return target
         # Without nodes that own nothing: after a cancellation they leave, and no plan may count on them. A node that
