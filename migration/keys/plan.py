@@ -163,21 +163,23 @@ def _fewest_entries(propose: Propose, problem: KeyProblem, proposal: KeyProposal
     """The smallest limit found that the strategy keeps, and its proposal with that limit.
 
     Given another limit a strategy may take another way, and keep 5 entries with 4 while it exceeds 4. So one entry less
-    is tried until that fails, and then one more until the strategy keeps the limit that is named.
+    is tried until that fails, and then one more until the strategy keeps the limit that is named. If it keeps none, not
+    even one that all keys fit in, the answer is what the given proposal needs.
     """
-    fewest = _count_entries(problem, proposal)
+    needed = fewest = _count_entries(problem, proposal)
     while fewest > 1:
         other = _attempt(propose, problem.with_most_entries(fewest - 1))
         if other is None or _count_entries(problem, other) >= fewest:
             break
         fewest = _count_entries(problem, other)
-    tried = 0
-    while True:
+    tried, most_useful = 0, 2 * max(problem.loads.keys, needed)
+    while fewest <= most_useful:
         kept = _attempt(propose, problem.with_most_entries(fewest))
         if kept is not None and _count_entries(problem, kept) <= fewest:
             return fewest, kept
         fewest += 1 if tried < _STEPS_UP else fewest
         tried += 1
+    return needed, proposal
 
 
 def _infeasible(strategy: str, problem: KeyProblem, smallest_theta: float) -> KeysInfeasible:
