@@ -55,12 +55,12 @@ def format_bytes(trials: Mapping[str, Trial]) -> str:
     rows = []
     for name, one in trials.items():
         for phase, move in (("out", one.out), ("back", one.back)):
-            if move.plan_bytes:
-                moved = [f"{move.plan_bytes / 1e6:.2f}", f"{move.stored_bytes / 1e6:.2f}"]
-                over = f"{100 * (move.stored_bytes / move.plan_bytes - 1):+.2f}"
-                speed = f"{move.stored_bytes / 1e6 / move.moving.seconds:.0f}"
-                rows.append([name, phase, *moved, over, f"{move.moving.seconds:.2f}", speed])
-    header = ["mode", "phase", "plan's cost MB", "moved MB", "overhead %", "moving s", "MB/s"]
+            moved = [f"{move.plan_bytes / 1e6:.2f}", f"{move.stored_bytes / 1e6:.2f}"]
+            is_stored = move.stored_bytes > 0 and move.plan_bytes > 0  # targets of warm hand-overs read what is saved
+            over = f"{100 * (move.stored_bytes / move.plan_bytes - 1):+.2f}" if is_stored else "-"
+            speed = f"{move.stored_bytes / 1e6 / move.moving.seconds:.0f}" if is_stored else "-"
+            rows.append([name, phase, *moved, over, f"{move.moving.seconds:.2f}", speed])
+    header = ["mode", "phase", "plan's cost MB", "stored MB", "overhead %", "moving s", "MB/s"]
     return table("bytes moved against the plan's cost", header, rows)
 
 
