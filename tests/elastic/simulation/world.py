@@ -128,7 +128,10 @@ class World:
                 self.scheduler.sleep(_POLL_SECONDS)
             self._check_owners()
             self._check_zombies()
+            life = self.life
             report = self._stop()
+            if self.life is not life:
+                continue  # the job had failed before it was stopped, and its user has started it again
             if report.last_batch == report.published_batch == report.saved_batch:
                 self._compare()
                 return
