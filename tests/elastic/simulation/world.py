@@ -128,10 +128,9 @@ class World:
                 self.scheduler.sleep(_POLL_SECONDS)
             self._check_owners()
             self._check_zombies()
-            life = self.life
             report = self._stop()
-            if self.life is not life:
-                continue  # the job had failed before it was stopped, and its user has started it again
+            if report is None:
+                continue
             if report.last_batch == report.published_batch == report.saved_batch:
                 self._compare()
                 return
@@ -141,18 +140,20 @@ class World:
             self.begin_life()
         raise AssertionError(f"{_MOST_STOPS} stops saved less than what was published")
 
-    def _stop(self) -> StopReport:
-        job = self.life.job
+    def _stop(self) -> StopReport | None:
+        """Stop the job; None if it failed by itself meanwhile, and was started again."""
+        life, job = self.life, self.life.job
         assert job is not None
         if any(stage.is_partial for stage in self._pipeline.stages):
-            self.life.spawn(lambda: self._ask_fresh(job), "fresh").join()
+            life.spawn(lambda: self._ask_fresh(job), "fresh").join()
             self._check()
+            if self.life is not life:
+                return None
         reports: list[StopReport] = []
-        self.life.is_stopping = True
-        self.life.spawn(lambda: reports.append(job.stop()), "stop").join()
+        life.is_stopping = True
+        life.spawn(lambda: reports.append(job.stop()), "stop").join()
         self._check()
-        [report] = reports
-        return report
+        return reports[0] if self.life is life else None
 
     def _check(self) -> None:
         """Fail as soon as something is wrong; start another driver in the place of one that could not start."""
