@@ -91,7 +91,7 @@ def all_have_units(status: dict[str, Any]) -> bool:
 def test_a_job_has_a_status_and_plans(client: Client, job: elastic.SparkJob) -> None:
     [summary] = client.read("jobs")
     assert (summary["name"], summary["state"], summary["tasks"]) == ("counts", "running", 16)
-    assert summary["operators"] == [{"name": "CountSlowToMove", "key": ["key"]}]
+    assert summary["operators"] == [{"name": "CountSlowToMove", "key": ["key"], "grouping": "hash"}]
     rows = client.read("jobs/counts/status")["rows"]
     until(lambda: client.read("jobs/counts/status")["rows"] > rows)
     # Rows are counted when their batch is committed, and units are those of the last heartbeats.
