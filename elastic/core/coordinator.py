@@ -44,6 +44,7 @@ from elastic.core.rekeying import Rekeyings
 from elastic.core.snapshots import Snapshots
 from elastic.core.stage_costs import NodeCosts
 from elastic.core.standbys import Standbys
+from elastic.core.steps import Step
 from elastic.core.view import JobView
 from elastic.errors import PoisonedStep, UnknownEvent
 from elastic.routing import Groupings, Routing
@@ -214,39 +215,42 @@ class Coordinator:
 
     def _installation(self, units: Iterable[UnitId], node: str) -> InstallUnits:
         handles = tuple(self._handle_of(unit) for unit in units)
-        oldest = min((handle.through for handle in handles), default=self.batches.newest.batch)
-        steps = self.batches.steps_after(oldest)
         return InstallUnits(
             self._epoch(),
             handles,
-            steps,
+            self._steps_for(handles),
             self.crashes.is_careful(node),
             self.crashes.suspects(node),
             self.placement.committed,
             self._published_for_standbys(),
         )
 
-    def _standby_installation(self, units: Iterable[UnitId], node: str) -> InstallUnits:
+    def _standby_installation(self, units: Iterable[UnitId], _node: str) -> InstallUnits:
         """Let a node follow units from their saved states, whatever is on its way elsewhere."""
-        installation = self._installation(units, node)
-        handles = (
-            handle._replace(state=self.manifest.units[handle.unit], source=None, standby=True)
-            for handle in installation.units
-        )
-        return replace(installation, units=tuple(handles), careful=False, suspects=(), published=self.batches.published)
+        handles = tuple(self._saved_handle_of(unit)._replace(standby=True) for unit in units)
+        routing, published = self.placement.committed, self.batches.published
+        return InstallUnits(self._epoch(), handles, self._steps_for(handles), routing=routing, published=published)
+
+    def _steps_for(self, handles: Iterable[UnitHandle]) -> tuple[Step, ...]:
+        """Return the steps since the oldest of these states."""
+        oldest = min((handle.through for handle in handles), default=self.batches.newest.batch)
+        return self.batches.steps_after(oldest)
 
     def _published_for_standbys(self) -> Batch:
         return self.batches.published if self.placement.following() else NO_BATCH
 
     def _handle_of(self, unit: UnitId) -> UnitHandle:
         """With the newest state there is: one that was released on its way is not older than the last snapshot."""
-        state, through = self.manifest.units[unit], self._through(unit)
-        released = self.placement.released_state(unit)
-        source = None
-        if released is not None and released.ref.batch >= through:
-            state, through = released.ref, Batch(released.ref.batch)
-            source = self.nodes.address(released.source) if released.source is not None else None
-        return UnitHandle(unit, state, through, self.batches.reported(unit), source, self.crashes.isolated(unit))
+        handle, released = self._saved_handle_of(unit), self.placement.released_state(unit)
+        if released is None or released.ref.batch < handle.through:
+            return handle
+        source = self.nodes.address(released.source) if released.source is not None else None
+        return handle._replace(state=released.ref, through=Batch(released.ref.batch), source=source)
+
+    def _saved_handle_of(self, unit: UnitId) -> UnitHandle:
+        """With the state that the manifest names."""
+        saved, reported = self.manifest.units[unit], self.batches.reported(unit)
+        return UnitHandle(unit, saved, self._through(unit), reported, None, self.crashes.isolated(unit))
 
     def _node_lost(self, event: events.NodeLost) -> list[Command]:
         if not self.nodes.is_current(event.node, event.incarnation):

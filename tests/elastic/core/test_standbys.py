@@ -19,6 +19,7 @@ from elastic.core.messages import (
     StandbysCaughtUp,
     StandbysDropped,
     StepOverdue,
+    UnitsReleased,
 )
 from elastic.core.steps import Position
 from elastic.routing import Routing
@@ -385,3 +386,18 @@ def test_a_node_whose_tasks_standbys_took_over_leaves_when_it_is_asked_to(world:
     assert all(set(nodes) < {"node-2", "node-3"} for nodes in commit.standbys)
     assert not any(isinstance(one, commands.StartNode) for one in world.commit_standbys(decided))
     assert any(isinstance(one, commands.StartNode) for one in world.hear(events.StartRequested("node-1")))
+
+
+def test_a_standby_starts_from_the_saved_state_while_a_newer_one_is_on_its_way_elsewhere(world: Standbys) -> None:
+    commit_batch(world, 0)
+    for node in world.current.nodes:
+        apply(world, node, 0)
+    world.hear(events.ResultsPublished(Batch(0)))
+    target = scattered([0, 0, 2, 1, 2, 2])  # task 2 leaves node-2
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.report(UnitsReleased, "node-2", (state_of(UnitId(0, 2), batch=0),))
+    world.lose("node-1")
+    told = [one for node, one in messages(world.join("node-1"), InstallUnits) if node == "node-1"]
+    [(message, handle)] = [(one, handle) for one in told for handle in one.units if handle.unit.task == 2]
+    assert (handle.standby, handle.state, handle.through) == (True, None, -1)
+    assert [step.batch for step in message.steps] == [0]
