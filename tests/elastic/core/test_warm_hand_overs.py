@@ -21,7 +21,7 @@ from elastic.core.steps import Position
 from migration import Assignment
 from tests.elastic.core.test_coordinator import apply, commit_batch
 from tests.elastic.core.test_standbys import Standbys, follows, takes_over
-from tests.elastic.core.world import LEASE, World, messages, moves_to, request_of, scattered, state_of
+from tests.elastic.core.world import LEASE, World, commits, messages, moves_to, request_of, scattered, state_of
 
 TARGET = Assignment(("node-1", "node-2"), (0, 1, 4))  # task 1 moves from node-1 to node-2
 
@@ -192,3 +192,23 @@ def test_tasks_that_are_taken_over_by_a_node_that_is_to_leave_move_on() -> None:
     assert commands.OpenMigrationLease() in decided
     decided = world.hear(events.MigrationLeaseOpened(LEASE))
     assert [(node, tuple(unit.task for unit in one.units)) for node, one in released(decided)] == [("node-3", (3,))]
+
+
+def test_a_target_takes_over_from_a_standby_whose_own_take_over_was_never_committed() -> None:
+    world = Standbys()
+    target = scattered([2, 0, 1, 1, 2, 2])  # task 0 moves from node-1 to node-3
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)], warm=True))
+    world.hear(events.SnapshotDue())
+    world.hear(events.SnapshotLeaseOpened(LEASE))
+    for node in world.current.nodes:
+        saving = world.report(SnapshotTaken, node, LEASE)
+    assert any(isinstance(one, commands.CommitStates) for one in saving)  # until it ends, no owner is committed
+    assert commits(world.lose("node-1")) == []
+    world.catch_up("node-3", 0)
+    world.report(UnitsReleased, "node-2", (), stopped=(StoppedUnit(UnitId(0, 0), Batch(-1)),))
+    decided = world.hear(events.SnapshotFailed("the store is away"))
+    world.install("node-3", 0)
+    [before] = commits(decided)
+    assert before.owners[:2] == ("node-1", "node-2")  # task 0 is on its way
+    [after] = commits(world.commit_standbys(decided))
+    assert after.owners[:2] == ("node-3", "node-2")
