@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
-_REQUEST_SECONDS = 0.01  # for a request to reach the driver's loop
 _Kind = TypeVar("_Kind", TaskMigration, KeyMigration)
 _PlanKind = TypeVar("_PlanKind", Plan, "KeyPlan")
 
@@ -243,7 +242,6 @@ class Scaler:
             if view.is_idle and view.is_paused:
                 migration.phase = "paused"
                 migration.wait_for_resume(_POLL_SECONDS)
-                threads.sleep(_REQUEST_SECONDS)  # the driver has yet to see the request: do not spin until then
             else:
                 migration.phase = "moving"
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from elastic.core import ids
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import describe_pipeline, runners
 from elastic.core.steps import Position
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner
-from elastic.operators.stages import Stage, build_runners, build_stages
-from elastic.results import Description, StageDescription
+from elastic.operators.stages import Stage, build_stages
+from elastic.results import Description
 from elastic.routing import Groupings, split
 from storage.state import BatchTime, UnitId
 from tests.elastic.simulation.operators import SCHEMA
@@ -42,20 +42,7 @@ class Committed:
 
 
 def pipeline_of(stages: list[Stage]) -> Description:
-    named = build_stages(stages, ())
-    described = tuple(
-        StageDescription(
-            stage.name,
-            stage.key,
-            stage.operator,
-            runner.input_schema,
-            runner.output_schema,
-            stage.grouping,
-            stage.cost_key,
-        )
-        for stage, runner in zip(named, build_runners(named, SCHEMA), strict=True)
-    )
-    return Description(described, TASKS, "1")
+    return describe_pipeline(build_stages(stages, ()), SCHEMA, TASKS)
 
 
 def batches_of(seed: int) -> list[Batch]:
