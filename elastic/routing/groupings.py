@@ -52,13 +52,11 @@ class Grouping(Protocol):
     def to_json(self) -> Any: ...
 
 
-@dataclass(frozen=True)
-class HashGrouping:
-    """Every key is in the task of its hash."""
+class _TasksOnly:
+    """What groupings have in common whose units are the tasks of a stage, and whose rows are in the task of their hash.
 
-    kind: ClassVar[str] = "hash"
-    is_by_key: ClassVar[bool] = True
-    needs_key: ClassVar[bool] = True
+    A `UnitChooser` may choose another task, where the grouping lets it.
+    """
 
     def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
         numbers = to_tasks(hashes, tasks)
@@ -70,6 +68,15 @@ class HashGrouping:
         return [UnitId(stage, task) for task in range(tasks)]
 
     def check(self, tasks: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class HashGrouping(_TasksOnly):
+    """Every key is in the task of its hash."""
+
+    kind: ClassVar[str] = "hash"
+    is_by_key: ClassVar[bool] = True
+    needs_key: ClassVar[bool] = True
 
     def to_json(self) -> Any:
         return None
@@ -113,7 +120,7 @@ class TableGrouping:
 
 
 @dataclass(frozen=True)
-class PartialGrouping:
+class PartialGrouping(_TasksOnly):
     """Keys are split: each row may be in any task, and a task of a key holds a part of what there is of it.
 
     A `UnitChooser` chooses. `unit_numbers` returns the task of the hash, where all rows of a key are that is not split.
@@ -134,14 +141,6 @@ class PartialGrouping:
         """Return the grouping that a job starts with."""
         return cls(splits, splits)
 
-    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
-        return HASH.unit_numbers(hashes, stage, tasks)
-
-    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
-        return HASH.units(stage, tasks)
-
-    def check(self, tasks: int) -> None: ...
-
     def to_json(self) -> Any:
         return [self.splits, self.declared]
 
@@ -151,7 +150,7 @@ class PartialGrouping:
 
 
 @dataclass(frozen=True)
-class ShuffleGrouping:
+class ShuffleGrouping(_TasksOnly):
     """Any task may take any row: the stage has no state. A `UnitChooser` chooses, by the scheduler of that name."""
 
     kind: ClassVar[str] = "shuffle"
@@ -163,14 +162,6 @@ class ShuffleGrouping:
     def is_measured(self) -> bool:
         """Whether nodes measure how long rows take."""
         return self.scheduler != ROUND_ROBIN
-
-    def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
-        return HASH.unit_numbers(hashes, stage, tasks)
-
-    def units(self, stage: int, tasks: int) -> Sequence[UnitId]:
-        return HASH.units(stage, tasks)
-
-    def check(self, tasks: int) -> None: ...
 
     def to_json(self) -> Any:
         return self.scheduler
