@@ -1,15 +1,13 @@
 """The first rows of each key by some column."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from elastic.errors import InvalidJob, InvalidSetting, UnknownColumn
-from elastic.operators.columns import KeyedColumns, RowStore, load_kernels
+from elastic.operators.columns import KeyedColumns, KeyedRows, RowStore, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.expiry import parse_ttl_ms, schedule_sweep
 from elastic.operators.kernels import Words
@@ -18,18 +16,6 @@ from elastic.operators.timers import Timer
 from elastic.routing.hashing import is_among
 
 _OWNER, _BY = "elastic.owner", "elastic.by"
-
-
-@dataclass
-class RankedRows:
-    """The first rows of every key, and when each key was changed last."""
-
-    keys: KeyedColumns
-    rows: RowStore
-
-    @property
-    def nbytes(self) -> int:
-        return self.keys.nbytes + self.rows.nbytes
 
 
 class TopK(Operator):
@@ -73,9 +59,9 @@ class TopK(Operator):
         """Load the compiled kernels before the first rows."""
         load_kernels()
 
-    def initial_state(self) -> RankedRows:
+    def initial_state(self) -> KeyedRows:
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators
-        return RankedRows(KeyedColumns(pa.schema(self.key_fields), {"changed": "int64"}), RowStore(self.input_schema))
+        return KeyedRows(KeyedColumns(pa.schema(self.key_fields), {"changed": "int64"}), RowStore(self.input_schema))
 
     def combine(self, rows: pa.Table) -> pa.Table:
         """Return the first rows of each key."""
@@ -88,7 +74,7 @@ class TopK(Operator):
         return self.combine(partials)
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
-        held: RankedRows = state.value
+        held: KeyedRows = state.value
         owners = held.keys.rows_for(rows)
         touched = np.unique(owners)
         if self._ttl_ms is not None:
@@ -117,43 +103,37 @@ class TopK(Operator):
         yield results.append_column(self._rank, pa.array(ranks + 1))
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
-        held: RankedRows = state.value
+        held: KeyedRows = state.value
         assert self._ttl_ms is not None  # noqa: S101 - for the type checker; no one else sets timers
         self._forget(held, np.arange(len(held.keys)), context)
         is_used = np.zeros(len(held.keys), np.bool_)
         is_used[held.rows.owners[held.rows.is_live]] = True
         if not is_used.all():
             held.rows = held.rows.select(held.rows.is_live)
-            self._keep_keys(held, is_used)
+            held.keep_keys(is_used)
         if len(held.keys):
             first = int(held.keys.column("changed").min())
             schedule_sweep(context, first + self._ttl_ms, self._ttl_ms)
 
-    def part(self, state: State, hashes: Hashes) -> RankedRows:
-        held: RankedRows = state.value
-        is_parted = is_among(held.keys.hash_keys(self.key), hashes)
-        part = RankedRows(held.keys, held.rows.select(is_parted[held.rows.owners] & held.rows.is_live))
-        self._keep_keys(part, is_parted)
-        if len(part.keys):
-            held.rows = held.rows.select(~is_parted[held.rows.owners] & held.rows.is_live)
-            self._keep_keys(held, ~is_parted)
-        return part
+    def part(self, state: State, hashes: Hashes) -> KeyedRows:
+        held: KeyedRows = state.value
+        return held.part(is_among(held.keys.hash_keys(self.key), hashes))
 
-    def join(self, state: State, part: RankedRows) -> None:
-        held: RankedRows = state.value
+    def join(self, state: State, part: KeyedRows) -> None:
+        held: KeyedRows = state.value
         keys = part.keys.take_keys()
         numbers = held.keys.rows_for(keys if len(keys) > 1 else keys[0])
         held.keys.column("changed")[numbers] = part.keys.column("changed")
         held.rows.join(part.rows, numbers)
 
-    def state_rows(self, value: RankedRows) -> pa.Table:
+    def state_rows(self, value: KeyedRows) -> pa.Table:
         """Return the first rows of all keys, with their ranks."""
         rows = np.flatnonzero(value.rows.is_live)
         taken = value.rows.take(rows)
         order, ranks = self._rank_rows(value.rows.owners[rows], taken.column(self._by))
         return taken.take(pa.array(order)).append_column(self._rank, pa.array(ranks + 1))
 
-    def lookup(self, value: RankedRows, key: tuple[Any, ...]) -> list[dict[str, Any]]:
+    def lookup(self, value: KeyedRows, key: tuple[Any, ...]) -> list[dict[str, Any]]:
         """Return the first rows of one key, in order."""
         owner = value.keys.find_key(key)
         if owner < 0:
@@ -173,13 +153,9 @@ class TopK(Operator):
         ranks = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
         return order, ranks
 
-    def _forget(self, held: RankedRows, owners: Words, context: Context) -> None:
+    def _forget(self, held: KeyedRows, owners: Words, context: Context) -> None:
         """Remove the rows of those of these keys that have expired."""
         assert self._ttl_ms is not None  # noqa: S101 - for the type checker
         expired = owners[held.keys.column("changed")[owners] + self._ttl_ms <= context.timestamp_ms]
         _, rows = held.rows.rows_of(expired)
         held.rows.remove(rows)
-
-    def _keep_keys(self, held: RankedRows, is_kept: NDArray[np.bool_]) -> None:
-        held.keys = held.keys.select(is_kept)
-        held.rows.renumber(np.cumsum(is_kept) - 1)

@@ -1,13 +1,12 @@
 """Enrichment of a stream by a table that changes."""
 
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 
 from elastic.errors import InvalidSetting
-from elastic.operators.columns import KeyedColumns, RowStore, load_kernels
+from elastic.operators.columns import KeyedColumns, KeyedRows, RowStore, load_kernels
 from elastic.operators.context import Context
 from elastic.operators.expiry import parse_ttl_ms, schedule_sweep
 from elastic.operators.joins.sides import INPUT, Side, check_sides, split_sides, stored_schema
@@ -16,18 +15,6 @@ from elastic.operators.timers import Timer
 from elastic.routing.hashing import is_among
 
 _FOREVER = 1 << 62
-
-
-@dataclass
-class TableState:
-    """The newest row of every key."""
-
-    keys: KeyedColumns
-    rows: RowStore
-
-    @property
-    def nbytes(self) -> int:
-        return self.keys.nbytes + self.rows.nbytes
 
 
 class Enrich(Operator):
@@ -78,9 +65,9 @@ class Enrich(Operator):
         """Load the compiled kernels before the first rows."""
         load_kernels()
 
-    def initial_state(self) -> TableState:
+    def initial_state(self) -> KeyedRows:
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators
-        return TableState(
+        return KeyedRows(
             KeyedColumns(pa.schema(self.key_fields), {}), RowStore(stored_schema(self._table, self.input_schema))
         )
 
@@ -90,7 +77,7 @@ class Enrich(Operator):
         return rows.select(list(dict.fromkeys(columns)))
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
-        held: TableState = state.value
+        held: KeyedRows = state.value
         is_stream, is_table = split_sides(rows, self._tag, self._stream, self._table)
         if is_table.any():
             self._replace(held, rows.filter(pa.array(is_table)), context)
@@ -98,50 +85,40 @@ class Enrich(Operator):
             yield self._enrich(held, rows.filter(pa.array(is_stream)), context)
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
-        held: TableState = state.value
+        held: KeyedRows = state.value
         assert self._ttl_ms is not None  # noqa: S101 - for the type checker; no one else sets timers
         held.rows.remove(held.rows.expired(context.timestamp_ms))
         if held.rows.compact():
             is_used = np.zeros(len(held.keys), np.bool_)
             is_used[held.rows.owners] = True
-            held.keys = held.keys.select(is_used)
-            held.rows.renumber(np.cumsum(is_used) - 1)
+            held.keep_keys(is_used)
         first = held.rows.next_expiry()
         if first is not None:
             schedule_sweep(context, first, self._ttl_ms)
 
-    def part(self, state: State, hashes: Hashes) -> TableState:
-        held: TableState = state.value
-        is_parted = is_among(held.keys.hash_keys(self.key), hashes)
-        part = TableState(
-            held.keys.select(is_parted), held.rows.select(is_parted[held.rows.owners] & held.rows.is_live)
-        )
-        part.rows.renumber(np.cumsum(is_parted) - 1)
-        if len(part.keys):
-            held.rows = held.rows.select(~is_parted[held.rows.owners] & held.rows.is_live)
-            held.rows.renumber(np.cumsum(~is_parted) - 1)
-            held.keys = held.keys.select(~is_parted)
-        return part
+    def part(self, state: State, hashes: Hashes) -> KeyedRows:
+        held: KeyedRows = state.value
+        return held.part(is_among(held.keys.hash_keys(self.key), hashes))
 
-    def join(self, state: State, part: TableState) -> None:
+    def join(self, state: State, part: KeyedRows) -> None:
         keys = part.keys.take_keys()
         numbers = state.value.keys.rows_for(keys if len(keys) > 1 else keys[0])
         state.value.rows.join(part.rows, numbers)
 
-    def state_rows(self, value: TableState) -> pa.Table:
+    def state_rows(self, value: KeyedRows) -> pa.Table:
         """Return the table: the key columns, and its columns."""
         rows = np.flatnonzero(value.rows.is_live)
         taken = value.rows.take(rows)
         arrays = [*value.keys.take_keys(value.rows.owners[rows]), *(taken.column(name) for name in self._table.columns)]
         return pa.Table.from_arrays(arrays, [*self.key, *self._table.columns])
 
-    def lookup(self, value: TableState, key: tuple[Any, ...]) -> dict[str, Any] | None:
+    def lookup(self, value: KeyedRows, key: tuple[Any, ...]) -> dict[str, Any] | None:
         """Return the columns of the table for one key; None for an unknown key."""
         owner = value.keys.find_key(key)
         row = value.rows.newest(np.array([owner])) if owner >= 0 else np.array([-1])
         return None if row[0] < 0 else dict(value.rows.take(row).select(list(self._table.columns)).to_pylist()[0])
 
-    def _replace(self, held: TableState, rows: pa.Table, context: Context) -> None:
+    def _replace(self, held: KeyedRows, rows: pa.Table, context: Context) -> None:
         owners = held.keys.rows_for(rows)
         last = np.full(len(held.keys), -1, np.int64)
         last[owners] = np.arange(len(owners))  # of several rows of a key, the last one stays
@@ -155,7 +132,7 @@ class Enrich(Operator):
         if self._ttl_ms is not None:
             schedule_sweep(context, expires, self._ttl_ms)
 
-    def _enrich(self, held: TableState, rows: pa.Table, context: Context) -> pa.Table:
+    def _enrich(self, held: KeyedRows, rows: pa.Table, context: Context) -> pa.Table:
         owners = held.keys.find(rows)
         known = np.flatnonzero(owners >= 0)
         found = np.full(len(owners), -1, np.int64)
