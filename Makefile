@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install java chromium minio-binary test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 bench-plan bench-keys bench-rekeying bench-balancing bench-storage bench-runtime bench-migration bench-failover bench-pmc soak clean
+.PHONY: help install java chromium minio-binary kafka-jars test unit spark long fuzz simulate mutants restarts chaos check format demo tour minio s3 kafka bench-plan bench-keys bench-rekeying bench-balancing bench-storage bench-runtime bench-nexmark bench-migration bench-failover bench-pmc soak clean
 
 UNIT := not spark and not server and not browser
 # Tests without Spark run in three processes on two cores, since one of them mostly waits for timeouts; they need not
@@ -43,17 +43,20 @@ chromium: | $(INSTALLED) ## install Debian's Chromium for the browser tests, whe
 minio-binary:
 	@bash scripts/minio.sh
 
-test: $(INSTALLED) java minio-binary chromium ## run all tests except the long ones; S3 tests use MinIO if Go can build it
+kafka-jars: java
+	@bash scripts/kafka.sh
+
+test: $(INSTALLED) java minio-binary kafka-jars chromium ## run all tests except the long ones; S3 tests use MinIO if Go can build it
 	ELASTIC_SIMULATION_SEEDS=72 $(BIN)/pytest $(PARALLEL) -m "not spark and not browser and not long"
 	$(BIN)/pytest $(PARALLEL_SPARK) -m "(spark or browser) and not long"
 
 unit: $(INSTALLED) ## run the tests that need neither Java nor a server, without the slow ones; about a minute
 	$(BIN)/pytest $(PARALLEL) -m "$(UNIT) and not slow and not long"
 
-spark: $(INSTALLED) java ## run only the Spark tests
+spark: $(INSTALLED) java kafka-jars ## run only the Spark tests
 	$(BIN)/pytest $(PARALLEL_SPARK) -m "spark and not long"
 
-long: $(INSTALLED) java minio-binary chromium ## run the long Spark tests; about 20 minutes
+long: $(INSTALLED) java minio-binary kafka-jars chromium ## run the long Spark tests; about 20 minutes
 	$(BIN)/pytest -m long
 
 fuzz: $(INSTALLED) ## run the property tests with many more examples and fresh seeds
@@ -93,6 +96,9 @@ minio: $(INSTALLED) minio-binary ## build MinIO if necessary, and run it on loop
 s3: $(INSTALLED) minio-binary ## run an S3 server for development and print its settings
 	$(BIN)/python -m scripts.s3_server
 
+kafka: $(INSTALLED) kafka-jars ## run a Kafka broker on loopback with a temporary folder
+	$(BIN)/python -m scripts.kafka_broker
+
 bench-plan: $(INSTALLED) ## measure planning time and how it grows
 	$(BIN)/python -m benchmarks.planning
 
@@ -111,10 +117,13 @@ bench-storage: $(INSTALLED) minio-binary ## measure encoding, transfer and decod
 bench-runtime: $(INSTALLED) java minio-binary ## measure rows per second and trigger latency beside Spark's own stateful operators
 	$(BIN)/python -m benchmarks.runtime
 
+bench-nexmark: $(INSTALLED) java ## compare the queries of Nexmark with Spark's own streaming: rows per second and answers
+	$(BIN)/python -m benchmarks.nexmark
+
 bench-migration: $(INSTALLED) java ## measure the effect of a migration on the stream in every mode, beside a restart of Spark
 	$(BIN)/python -m benchmarks.migration
 
-bench-failover: $(INSTALLED) java ## measure the parts of a recovery after kill -9, with and without a spare
+bench-failover: $(INSTALLED) java ## measure recoveries after kill -9 at the load of the demo, with standbys, with a spare and with neither
 	$(BIN)/python -m benchmarks.failover
 
 bench-pmc: $(INSTALLED) java ## measure the projection of migration costs on Spark

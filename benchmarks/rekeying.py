@@ -18,12 +18,16 @@ from typing import NamedTuple
 
 import click
 import numpy as np
+import pyarrow as pa
 
 import elastic
 from benchmarks.report import RESULTS, table
+from elastic.control.key_portions import measure_overhead
 from elastic.core import events
 from elastic.core.view import JobView
 from elastic.operators import Context, KeyedOperator, Stage, ValueState
+from elastic.operators.key_records import RecordBytes, measure_records
+from elastic.operators.stages import build_runners
 from elastic.routing import KeyTargets, hash_key
 
 NODES, TASKS, KEYS, ROWS = 4, 64, 10_000, 20_000
@@ -50,6 +54,7 @@ class Sample(NamedTuple):
     after_ms: float
     plan_bytes: float
     stored_bytes: int
+    overhead: float  # of the log over the states alone
 
     @property
     def added_ms(self) -> float:
@@ -82,13 +87,17 @@ class BatchTimes:
             time.sleep(0.001)
 
 
-def measure(job: elastic.SparkJob, times: BatchTimes, hashes: Sequence[int], *, home: bool) -> Sample:
+def measure(
+    job: elastic.SparkJob, times: BatchTimes, hashes: Sequence[int], records: RecordBytes, *, home: bool
+) -> Sample:
     """Move these keys with one batch, and return how long that batch and its neighbours took."""
     away = TASKS // NODES  # the same task of the next node
     targets = KeyTargets.from_mapping(0, {hashed: None if home else (hashed + away) % TASKS for hashed in hashes})
     request_id = secrets.token_hex(4)
-    plan_bytes = len(hashes) * VALUE_BYTES
     driver = job._driver  # noqa: SLF001 - a plan would move the keys that it chooses
+    routing = driver.view.routing
+    overhead = measure_overhead(targets, routing.assignment, routing.groupings, records)
+    plan_bytes = len(hashes) * Payload().state_size({KEYS: bytes(VALUE_BYTES)}) + overhead  # as plans count them
     first = job.batches()[0]
     driver.post(events.RekeyRequested(request_id, (targets,), (plan_bytes,)))
 
@@ -102,7 +111,12 @@ def measure(job: elastic.SparkJob, times: BatchTimes, hashes: Sequence[int], *, 
     before = [times.milliseconds(number) for number in range(first - 2, batch)]
     after = [times.milliseconds(number) for number in range(batch + 1, batch + 4)]
     return Sample(
-        float(np.median(before)), times.milliseconds(batch), float(np.median(after)), plan_bytes, view.stored_bytes
+        float(np.median(before)),
+        times.milliseconds(batch),
+        float(np.median(after)),
+        plan_bytes,
+        view.stored_bytes,
+        view.stored_bytes / (len(hashes) * VALUE_BYTES) - 1,
     )
 
 
@@ -144,16 +158,28 @@ def format_samples(samples: Sequence[tuple[float, Sequence[Sample]]]) -> str:
     for megabytes, found in samples:
         columns = [[getattr(one, name) for one in found] for name in ("before_ms", "with_ms", "after_ms", "added_ms")]
         added = columns[-1]
-        overhead = [100 * (one.stored_bytes / one.plan_bytes - 1) for one in found]
+        over_plan = [100 * (one.stored_bytes / one.plan_bytes - 1) for one in found]
         rows.append(
             [
                 f"{megabytes:g}",
                 *(f"{np.median(values):.0f}" for values in columns),
                 f"{min(added):.0f} to {max(added):.0f}",
-                f"{np.median(overhead):+.2f}",
+                f"{np.median(over_plan):+.2f}",
+                f"{max(over_plan):+.2f}",
+                f"{100 * np.median([one.overhead for one in found]):+.2f}",
             ]
         )
-    header = ["MB moved", "before ms", "with ms", "after ms", "added ms", "spread", "bytes over plan %"]
+    header = [
+        "MB moved",
+        "before ms",
+        "with ms",
+        "after ms",
+        "added ms",
+        "spread",
+        "bytes over plan %",
+        "worst %",
+        "over states %",
+    ]
     return table(f"batches around a rekeying, {NODES} nodes, {ROWS:,} rows per batch, files", header, rows)
 
 
@@ -167,9 +193,12 @@ def main(repeat: int, megabytes: tuple[float, ...]) -> None:
         times = BatchTimes(job)
         wait_for(lambda: job.batches()[1] >= 2 * SETTLE_BATCHES)
         samples = []
+        stages = build_runners([Stage(Payload(), ("key",), grouping="table")], pa.schema([("key", pa.int64())]))
+        records = measure_records(stages[0])
         for size in (megabytes[0], *megabytes):  # the first one warms up
             hashes = [hash_key(key) for key in chance.sample(range(KEYS), round(size * 1e6 / VALUE_BYTES))]
-            samples.append((size, [measure(job, times, hashes, home=bool(turn % 2)) for turn in range(2 * repeat)]))
+            turns = range(2 * repeat)
+            samples.append((size, [measure(job, times, hashes, records, home=bool(turn % 2)) for turn in turns]))
         times.stop()
     text = format_samples(samples[1:])
     click.echo(text)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elastic.job.job import Job
     from elastic.local.run import local_run
+    from elastic.operators.graph import Input
+    from elastic.portable import export_state, import_state, resign
     from elastic.spark.job import SparkJob
     from elastic.spark.processors import ProcessorOperator, ProcessorTester
     from elastic.spark.processors.run import transform_with_state
@@ -21,28 +23,36 @@ if TYPE_CHECKING:
 __version__ = version("spark-elastic")
 
 _MODULES = {
+    "Input": "elastic.operators.graph",
     "Job": "elastic.job.job",
     "ProcessorOperator": "elastic.spark.processors",
     "ProcessorTester": "elastic.spark.processors",
     "SparkJob": "elastic.spark.job",
     "cluster_session": "elastic.spark.session",
+    "export_state": "elastic.portable",
+    "import_state": "elastic.portable",
     "local_run": "elastic.local.run",
     "local_session": "elastic.spark.session",
     "register_sources": "elastic.spark.sources",
+    "resign": "elastic.portable",
     "run": "elastic.spark.run",
     "transform_with_state": "elastic.spark.processors.run",
 }
 
 __all__ = [
+    "Input",
     "Job",
     "ProcessorOperator",
     "ProcessorTester",
     "SparkJob",
     "__version__",
     "cluster_session",
+    "export_state",
+    "import_state",
     "local_run",
     "local_session",
     "register_sources",
+    "resign",
     "run",
     "transform_with_state",
 ]

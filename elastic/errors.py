@@ -9,9 +9,16 @@ ElasticError
 │   ├── InvalidProcessor               a stateful processor, or how it is used, is what Spark refuses too
 │   ├── UnsupportedProcessor           a stateful processor needs what this engine does not have yet
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
+│   ├── InvalidProtectedKeys           the keys of a stage that are to have standbys cannot have any
 │   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
 │   ├── StatefulShuffle                rows of a stage should go to any task, but its operator has a state
 │   ├── CombineDropsCostKey            the operator of a shuffled stage combines rows to rows without their cost key
+│   ├── InvalidGraph                   inputs and stages do not make a graph that a job can run
+│   │   ├── UnknownSource              a stage reads what is neither an input nor a stage
+│   │   ├── CyclicGraph                stages read each other in a circle
+│   │   ├── UnreachableStage           no row can come to a stage
+│   │   ├── UnreadInput                no stage reads an input
+│   │   └── SchemasDoNotFit            the rows of several sources cannot be rows of one stage
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
@@ -24,6 +31,12 @@ ElasticError
 │   └── MissingPackage                 a feature needs an optional package that is not installed
 ├── JobNameInUse                       a job of that name is running
 ├── IncompatibleRestart                the stored state belongs to another version of the job
+│   ├── MissingUpgrade                 an operator has another version, and no method that upgrades the stored state
+│   └── StateNewer                     a newer version of an operator has taken the state over before
+├── UpgradeFailed                      the operator's upgrade of a stored state raised
+├── JobExists                          state should be imported as a job that the store has already
+├── InvalidExport                      exported files are damaged, forged, or not what they should be
+├── StateNotPortable                   the state of a stage cannot leave its job, or not for so many tasks or such keys
 ├── CheckpointMismatch                 Spark's checkpoint and the stored state do not belong together
 ├── StreamFailed                       Spark's query failed in the source, a record or an expression
 ├── NullKey                            rows have no key, and null_keys is "fail"
@@ -154,6 +167,16 @@ class IndivisibleState(InvalidJob):
         )
 
 
+class InvalidProtectedKeys(InvalidJob):
+    """The keys of a stage that are to have standbys cannot have any."""
+
+    def __init__(self, stage: str, why: str, advice: str) -> None:
+        self.stage = stage
+        self.why = why
+        self.advice = advice
+        super().__init__(f"the protected keys of stage {stage!r} are invalid: {why}. {advice}")
+
+
 class UnmergeableOperator(InvalidJob):
     """The keys of an operator are to be split, but its partials cannot be merged."""
 
@@ -189,6 +212,63 @@ class CombineDropsCostKey(InvalidJob):
             f"stage {stage!r} cannot be shuffled by the cost key {_join(self.cost_key)}: {reason}. Correct "
             "combine to keep these columns and types, also of a table without rows, or choose a cost_key that it keeps."
         )
+
+
+class InvalidGraph(InvalidJob):
+    """Inputs and stages do not make a graph that a job can run."""
+
+
+class UnknownSource(InvalidGraph):
+    """A stage reads what is neither an input nor a stage."""
+
+    def __init__(self, stage: str, source: str, known: Iterable[str]) -> None:
+        self.stage = stage
+        self.source = source
+        self.known = tuple(known)
+        super().__init__(
+            f"stage {stage!r} reads {source!r}, which is neither an input nor a stage; there are {_join(self.known)}."
+            f"{_suggest(source, self.known)} Name one of these in inputs=."
+        )
+
+
+class CyclicGraph(InvalidGraph):
+    """Stages read each other in a circle."""
+
+    def __init__(self, stages: Iterable[str]) -> None:
+        self.stages = tuple(stages)
+        way = " -> ".join([*self.stages, self.stages[0]])
+        super().__init__(
+            f"stages read each other in a circle: {way}. Name fewer of them in inputs=; an operator that needs its "
+            "own rows again emits them with ToSelf."
+        )
+
+
+class UnreachableStage(InvalidGraph):
+    """No row can come to a stage."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        super().__init__(f"stage {stage!r} reads nothing that an input reaches. Name an input or a stage in inputs=.")
+
+
+class UnreadInput(InvalidGraph):
+    """No stage reads an input."""
+
+    def __init__(self, name: str, stages: Iterable[str]) -> None:
+        self.name = name
+        self.stages = tuple(stages)
+        super().__init__(
+            f"no stage reads input {name!r}. Name it in inputs= of one of {_join(self.stages)}, or leave it out."
+        )
+
+
+class SchemasDoNotFit(InvalidGraph):
+    """The rows of several sources cannot be rows of one stage."""
+
+    def __init__(self, stage: str, why: str, advice: str) -> None:
+        self.stage = stage
+        self.why = why
+        super().__init__(f"the rows that stage {stage!r} reads do not fit together: {why}. {advice}.")
 
 
 class UnserializableOperator(InvalidJob):
@@ -329,6 +409,94 @@ class IncompatibleRestart(ElasticError):
             f"the stored state of job {name!r} has {what} {before!r}, but the job was started with {now!r}. "
             "Start it with the stored value, or under another name to begin with empty state."
         )
+
+
+class MissingUpgrade(IncompatibleRestart):
+    """The operator of a stage has another version than its stored state, and no method that upgrades it."""
+
+    def __init__(self, name: str, stage: str, operator: str, before: str, now: str) -> None:
+        self.name = name
+        self.stage = stage
+        self.operator = operator
+        self.what = f"version of stage {stage!r}"
+        self.before = before
+        self.now = now
+        ElasticError.__init__(
+            self,
+            f"the stored state of job {name!r} has version {before!r} in stage {stage!r}, but {operator} has version "
+            f"{now!r}. Give {operator} a method upgrade(old_version, value) that returns the value in the new form, "
+            "start it with the stored version, or under another name to begin with empty state.",
+        )
+
+
+class StateNewer(IncompatibleRestart):
+    """A newer version of an operator has taken the stored state over, so an older one cannot read it any more."""
+
+    def __init__(self, name: str, stage: str, operator: str, before: str, now: str) -> None:
+        self.name = name
+        self.stage = stage
+        self.operator = operator
+        self.what = f"version of stage {stage!r}"
+        self.before = before
+        self.now = now
+        ElasticError.__init__(
+            self,
+            f"version {before!r} of {operator} has taken over the stored state of stage {stage!r} of job {name!r}, and "
+            f"version {now!r} is older: it cannot read the state. Start the job with version {before!r}, or with a "
+            "later one that can upgrade it.",
+        )
+
+
+class UpgradeFailed(ElasticError):
+    """The operator's upgrade of a stored state raised; `cause_text` is the traceback, `key` None for a whole unit."""
+
+    def __init__(
+        self, operator: str, unit: str, before: str, now: str, cause_text: str, key: str | None = None
+    ) -> None:
+        self.operator = operator
+        self.unit = unit
+        self.key = key
+        self.before = before
+        self.now = now
+        self.cause_text = cause_text
+        whose = unit if key is None else f"key {key} in {unit}"
+        super().__init__(
+            f"operator {operator!r} failed to upgrade the state of {whose} from version {before!r} to {now!r}:\n"
+            f"{cause_text.rstrip()}\nCorrect its upgrade() and restart the job: the stored state is unchanged."
+        )
+
+
+class JobExists(ElasticError):
+    """State should be imported as a job that the store has already; nothing was changed."""
+
+    def __init__(self, name: str, store: str, *, is_same: bool = False) -> None:
+        self.name = name
+        self.store = store
+        self.is_same = is_same
+        advice = (
+            "It has the state of this very export and has not run since, so there is nothing left to do. Start it."
+            if is_same
+            else "Import under another name."
+        )
+        super().__init__(f"{store} has a job named {name!r} already. {advice}")
+
+
+class InvalidExport(ElasticError):
+    """Exported files are damaged, forged, or not what they should be; nothing was imported."""
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path} cannot be imported: {why.rstrip('.')}. Export the job again, or correct the files.")
+
+
+class StateNotPortable(ElasticError):
+    """The state of a stage cannot leave its job, or not for so many tasks or such keys; nothing was imported."""
+
+    def __init__(self, stage: str, why: str) -> None:
+        self.stage = stage
+        self.why = why
+        super().__init__(f"the state of stage {stage!r} cannot be moved like this: {why.rstrip('.')}.")
 
 
 class CheckpointMismatch(ElasticError):

@@ -35,6 +35,9 @@ class Settings:
     spares: int = 0
     # How long the job retries while the store is unavailable. Longer than most outages.
     store_retry_seconds: float = 600.0
+    # How long the job retries while the sink is unavailable. The result log keeps what the sink does not have, so it is
+    # limited by the space of the store only: longer than the maintenance of a broker.
+    sink_retry_seconds: float = 3_600.0
     # Interval of snapshots. A lost node's replacement replays at most about twice this much.
     snapshot_seconds: float = 10.0
     # Bytes per second that a node copies for units that another node serves, so that no result waits; 0 is no limit. A
@@ -148,7 +151,9 @@ def _check_number(name: str, value: Any, kind: type[int | float]) -> None:
     if isinstance(value, bool) or not isinstance(value, allowed):
         raise InvalidSetting(name, value, f"expected {_EXPECTED[kind]}")
     if not (0 <= value < float("inf")) or (value == 0 and name not in _MAY_BE_ZERO):
-        raise InvalidSetting(name, value, "it must be positive and finite" if value else "it must be positive")
+        least = "0 or more" if name in _MAY_BE_ZERO else "positive"
+        is_finite = abs(value) < float("inf")
+        raise InvalidSetting(name, value, f"it must be {least}" if is_finite else f"it must be {least} and finite")
 
 
 _EXPECTED = {int: "an integer", float: "a number"}

@@ -27,7 +27,7 @@ class Threads(Protocol):
 
     def queue(self, maxsize: int) -> Any: ...
 
-    def pool(self, size: int, name: str, initializer: Callable[[], None] | None) -> Any: ...
+    def pool(self, size: int, name: str, initializer: Callable[[], object] | None) -> Any: ...
 
     def future(self) -> Any: ...
 
@@ -58,7 +58,7 @@ class _Python:
     def queue(self, maxsize: int) -> Any:
         return queue.Queue(maxsize) if maxsize else queue.SimpleQueue()
 
-    def pool(self, size: int, name: str, initializer: Callable[[], None] | None) -> futures.Executor:
+    def pool(self, size: int, name: str, initializer: Callable[[], object] | None) -> futures.Executor:
         return futures.ThreadPoolExecutor(size, name, initializer)
 
     def future(self) -> futures.Future[Any]:
@@ -121,7 +121,7 @@ def Queue(maxsize: int = 0) -> Any:  # noqa: N802
     return _threads.queue(maxsize)
 
 
-def ThreadPool(size: int, name: str, initializer: Callable[[], None] | None = None) -> futures.Executor:  # noqa: N802
+def ThreadPool(size: int, name: str, initializer: Callable[[], object] | None = None) -> futures.Executor:  # noqa: N802
     pool: futures.Executor = _threads.pool(size, name, initializer)
     return pool
 

@@ -31,7 +31,7 @@ def main() -> None:
     plan(current, 3, workload, standby_count=1)
     plan_sequence(current, [3, 2], workload)
     loads = KeyLoads(range(4), [0, 0, 0, 1], None, [1.0, 1.0, 1.0, 1.0])
-    for strategy in KEY_STRATEGIES.keys() - {"ideal"}:  # a bound, not a plan
+    for strategy in KEY_STRATEGIES:
         for theta in (0.0, 1.0):  # with and without moves
             plan_keys(loads, 2, theta, strategy, relax=True)
     lower_bound(KeyProblem.of(loads, 2, 0.0, 1))

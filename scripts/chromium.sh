@@ -4,10 +4,7 @@ set -eu
 if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
     exit 0
 fi
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing Chromium for the tests of the page ..."
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null
-else
+echo "installing Chromium for the tests of the page ..."
+if ! bash "$(dirname "$0")/apt.sh" chromium chromium-driver; then
     echo "Chromium is missing, so the tests of the page are skipped. Install it with: sudo apt-get install chromium chromium-driver" >&2
 fi

@@ -77,7 +77,10 @@ class MigrationEnded(JournalRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class KeysBegan(JournalRecord):
-    """A migration of keys of one stage began; the overload is the most work of a node over the mean, less 1."""
+    """A migration of keys of one stage began; the overload is the most work of a node over the mean, less 1.
+
+    Bytes are those of the plan: the states that pass through the log, with their records.
+    """
 
     kind: ClassVar[str] = "keys began"
     stage: int

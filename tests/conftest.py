@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from scripts.kafka_broker import KafkaBroker
+
 # `quick` for every run, `long` for `make fuzz`.
 settings.register_profile(
     "quick", deadline=None, max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -45,11 +47,24 @@ def spark() -> Iterator["SparkSession"]:
     a second session would not keep them apart.
     """
     import elastic  # imported late, like Spark: most tests need neither
+    from scripts.kafka_broker import connector_jars, find_kafka
 
-    session = elastic.local_session(4, spare_nodes=0)
+    conf = {"spark.jars": connector_jars()} if find_kafka() else {}
+    session = elastic.local_session(4, spare_nodes=0, conf=conf)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["KafkaBroker"]:
+    """One real Kafka broker for the tests of a process; they are skipped where it is not downloaded."""
+    from scripts.kafka_broker import find_kafka, kafka_broker
+
+    if find_kafka() is None:
+        pytest.skip("Kafka is not downloaded; `make kafka-jars` does that where Java and Maven are")
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as started:
+        yield started
 
 
 # Tests of whole runs, which take seconds each, and of timeouts, which wait for them. They start first, all in one
@@ -68,12 +83,15 @@ SLOW = (
     "tests/elastic/node/test_isolation.py",
     "tests/elastic/results/test_parquet.py::test_a_crash_at_any_point_leaves_each_result_once",
     "tests/elastic/results/test_expiry.py",
+    "tests/elastic/results/test_kafka_sink.py",
+    "tests/elastic/results/test_sink_contract.py",
     "tests/examples/test_harness.py",
     "tests/examples/test_demo.py",
     "tests/examples/test_patterns.py::test_many_texts_on_changing_topics",
     "tests/examples/test_patterns.py::test_patterns_are_those_of_the_miner_after_every_batch",
     "tests/examples/test_mining",
     "tests/examples/test_self_join.py",
+    "tests/examples/test_tpch_q5.py::test_all_windows_are_right",
     "tests/mdp/table/test_table.py",
     "tests/mdp/learning/test_rendering.py",
     "tests/migration/kernels/test_compiling.py",

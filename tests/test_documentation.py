@@ -112,3 +112,12 @@ def test_every_example_of_a_job_in_a_document_runs(
         finally:
             for job in [value for value in names.values() if isinstance(value, elastic.Job)]:
                 job.stop()
+
+
+def test_every_document_names_the_tested_version_of_sparks_kafka_connector() -> None:
+    tested = re.search(r"^connector=(\S+)$", (ROOT / "scripts" / "kafka.sh").read_text(), re.MULTILINE)
+    assert tested is not None
+    pattern = r"spark-sql-kafka-0-10_2\.13:([0-9.]+\d)"
+    named = {version for document in DOCUMENTS for version in re.findall(pattern, document.read_text())}
+    assert named == {tested[1]}
+    assert f"| Spark's Kafka connector | {tested[1]} |" in (ROOT / "docs" / "kafka.md").read_text()

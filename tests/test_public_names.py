@@ -23,7 +23,8 @@ PUBLIC_NAMES = {
         *("Crash", "InputBatch", "NotReplayable", "OperatorTester", "Rekey", "Scale"),
     ],
     "elastic.results": [
-        *("BATCH", "BatchIndex", "Description", "ExpiredResults", "MemorySink", "NoSink", "ORIGIN"),
+        *("BATCH", "BatchIndex", "DeltaSink", "Description", "ExpiredResults", "IcebergSink", "KafkaSink"),
+        *("MemorySink", "NoSink", "ORIGIN"),
         *("ParquetSink", "ResultLog", "ResultRef", "SINKS", "Sink", "SinkWriter", "StageDescription"),
         *("StoreSink", "TASK", "UNIT", "choose_stage", "open_sink", "read_result_schemas"),
     ],

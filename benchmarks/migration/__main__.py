@@ -12,7 +12,7 @@ import click
 import elastic
 from benchmarks.migration.charts import draw_sweep, draw_trials
 from benchmarks.migration.engines import NODES, SPARK, WARM_WITH_STANDBYS, engine_names
-from benchmarks.migration.goals import DEFAULT_MODE, Goal, Speeds, list_goals
+from benchmarks.migration.goals import DEFAULT_MODE, WARM, Goal, Speeds, list_goals, list_warm_goals
 from benchmarks.migration.measures import ResponseTimes, measure_silence, summarise_affected, summarise_entered
 from benchmarks.migration.stream import Stream
 from benchmarks.migration.sweep import LimitResult, SizeResult, sweep_limits, sweep_sizes
@@ -64,9 +64,9 @@ def format_bytes(trials: Mapping[str, Trial]) -> str:
     return table("bytes moved against the plan's cost", header, rows)
 
 
-def format_goals(found: Sequence[Goal]) -> str:
+def format_goals(mode: str, found: Sequence[Goal]) -> str:
     rows = [[g.what, _format_value(g.found, g.unit), _format_value(g.limit, g.unit), g.verdict] for g in found]
-    return table(f"goals of {DEFAULT_MODE}", ["goal", "found", "at most", ""], rows)
+    return table(f"goals of {mode}", ["goal", "found", "at most", ""], rows)
 
 
 def format_throughput(speeds: Speeds) -> str:
@@ -129,7 +129,7 @@ def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sw
     speeds = {
         (name, load): measure_throughput(name, spark, load_stream, seconds / 4, rounds)
         for name in chosen
-        if name in ("progressive", "live", "warm", WARM_WITH_STANDBYS) and rounds
+        if name in ("progressive", "live", WARM, WARM_WITH_STANDBYS) and rounds
         for load, load_stream in list_loads(state_mb).items()
     }
     print(format_responses(trials, stream))
@@ -137,7 +137,10 @@ def main(state_mb: float, seconds: float, only: tuple[str, ...], rounds: int, sw
     if speeds:
         print(format_throughput(speeds))
     if DEFAULT_MODE in trials:
-        print(format_goals(list_goals(trials, speeds)))
+        print(format_goals(DEFAULT_MODE, list_goals(trials, speeds)))
+    for name in (WARM, WARM_WITH_STANDBYS):
+        if name in trials:
+            print(format_goals(name, list_warm_goals(trials[name], speeds, state_mb)))
     print(f"\nchart: {draw_trials(trials, state_mb).relative_to(Path.cwd())}", flush=True)
     if sweep:
         bounded = list(sweep_limits(spark, state_mb))

@@ -21,7 +21,10 @@ NODES = 8
 SPARK = "Spark: stop, repartition, restart"
 WARM_WITH_STANDBYS = "warm with a standby"
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {WARM_WITH_STANDBYS: {"standbys": 1}}
-_MODES = {**{mode: mode for mode in MODES}, WARM_WITH_STANDBYS: "warm"}  # of this engine, by the engine's name
+_MODES = {
+    **{mode: mode for mode in MODES if mode != "auto"},
+    WARM_WITH_STANDBYS: "warm",
+}  # of this engine, by the engine's name
 _JOB = "bench"
 _CLOCK = "clock.json"
 _POLL_SECONDS = 0.01

@@ -10,6 +10,8 @@ from benchmarks.migration.throughput import PACED, SATURATED, Throughput
 from benchmarks.migration.trial import Trial
 
 DEFAULT_MODE = "progressive"
+WARM = "warm"
+LARGE_STATE_MB = 1_000.0
 Speeds = Mapping[tuple[str, str], Throughput]  # by mode and load
 # Worst values of Flink 2.3 rescaling a job of 200 MB with its adaptive scheduler on two cores.
 FLINK_SILENCE_SECONDS = 1.6
@@ -54,6 +56,30 @@ def list_goals(trials: Mapping[str, Trial], speeds: Speeds) -> list[Goal]:
         Goal("silence, against Flink 2.3", silence, FLINK_SILENCE_SECONDS, "s"),
         Goal("throughput lost in migrations, paced", lost.get(PACED, math.nan), 10.0, "%"),
         Goal("throughput lost in migrations, saturated", lost.get(SATURATED, math.nan), 10.0, "%"),
+    ]
+
+
+def list_warm_goals(trial: Trial, speeds: Speeds, state_mb: float) -> list[Goal]:
+    """Return the goals of warm hand-overs, which should not be noticed; steady is all time without a migration."""
+    steady = [summarise_entered(trial.responses, window) for window in trial.steady]
+    during = [summarise_affected(trial.responses, move.window) for move in trial.moves]
+    times = 2.0 if state_mb >= LARGE_STATE_MB else 1.5
+    kept = {load: 100 * found.share for (mode, load), found in speeds.items() if mode == trial.name}
+    return [
+        Goal(
+            "p99 during a migration, against 1.2 times the steady p99",
+            max(one.p99 for one in during),
+            1.2 * max(one.p99 for one in steady),
+            "ms",
+        ),
+        Goal(
+            f"peak during a migration, against {times:g} times the steady peak",
+            max(one.peak for one in during),
+            times * max(one.peak for one in steady),
+            "ms",
+        ),
+        Goal("throughput lost in migrations, paced", 100 - kept.get(PACED, math.nan), 5.0, "%"),
+        Goal("throughput lost in migrations, saturated", 100 - kept.get(SATURATED, math.nan), 10.0, "%"),
     ]
 
 

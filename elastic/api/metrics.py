@@ -104,7 +104,7 @@ METRICS: Sequence[Metric] = (
         "Longest time from commit to publication in the last half second; absent without pending batches.",
         lambda s: _to_seconds(s.response.apply_lag_ms),
     ),
-    _job("elastic_sink_failed", "Whether the sink has failed (0 or 1).", lambda s: s.sink_error is not None),
+    _job("elastic_sink_failed", "Whether a sink has failed (0 or 1).", lambda s: s.sink_error is not None),
     _job(
         "elastic_problems", "Number of problems of a running job; `GET /health` lists them.", lambda s: len(s.problems)
     ),

@@ -15,14 +15,32 @@ class Operator(BaseModel):
     grouping: str = Field(description="hash, table, partial:SPLITS or shuffle:SCHEDULER.")
 
 
+class GraphNode(BaseModel):
+    """An input, a stage, or the results of a stage, with its place in a picture of the graph."""
+
+    kind: str = Field(description="One of input, stage and sink.")
+    name: str = Field(description="Of a sink, the name of the stage whose results it holds.")
+    label: str = Field(description="What a picture shows; of a sink its kind, and the end of its address.")
+    column: int
+    row: int
+
+
+class Graph(BaseModel):
+    """What flows between the inputs, the stages and the results of a job."""
+
+    nodes: list[GraphNode]
+    edges: list[tuple[int, int]] = Field(description="Pairs of positions in `nodes`.")
+
+
 class JobSummary(BaseModel):
-    """A job and its operators."""
+    """A job, its operators and its graph."""
 
     name: str
     state: str = Field(description="One of running, failed and stopped.")
     tasks: int
     nodes: int
     operators: list[Operator]
+    graph: Graph
 
 
 class Unit(BaseModel):
@@ -89,7 +107,9 @@ class Status(BaseModel):
     recoveries: list[Recovery]
     nodes: list[Node]
     spares: int = Field(description="Processes that wait for the name of a node.")
-    sink_error: str | None = Field(description="Why the sink failed; null while it works.")
+    sink_error: str | None = Field(
+        description="Why a sink failed, with its stage if there are several; null while they work."
+    )
     problems: list[str] = Field(description="Problems of a running job.")
 
 
@@ -212,6 +232,7 @@ class KeyPlan(BaseModel):
     most_entries: int
     cost: float = Field(description="Bytes of state to move.")
     cost_share: float
+    overhead: float = Field(description="Bytes that the moves take in the log besides this state.")
     total_state: float
     lower_bound: float
     theta: float

@@ -12,6 +12,8 @@ from elastic.api.problems import Problem
 from elastic.api.served_job import ServedJob
 from elastic.job.keys import KeyStatus, KeyTableStatus
 from elastic.job.status import JobStatus, NodeStatus, StepStatus
+from elastic.operators.graph import JobGraph
+from elastic.operators.graph.drawing import place
 
 _MAX_KEY_MOVES = 100
 
@@ -27,7 +29,13 @@ def render_summary(job: ServedJob) -> outputs.JobSummary:
         tasks=job.pipeline.tasks,
         nodes=len(job.assignment().nodes),
         operators=operators,
+        graph=_render_graph(job.graph()),
     )
+
+
+def _render_graph(graph: JobGraph) -> outputs.Graph:
+    nodes, edges = place(graph)
+    return outputs.Graph(nodes=[outputs.GraphNode.model_validate(node._asdict()) for node in nodes], edges=edges)
 
 
 def render_status(status: JobStatus) -> outputs.Status:

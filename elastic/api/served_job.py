@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from elastic.control import Autoscaler, JournalPage, LevelPlans, Load, Migration
 from elastic.job.keys import KeyStatus, KeyTableStatus
 from elastic.job.status import JobStatus
+from elastic.operators.graph import JobGraph
 from elastic.results import Description
 from migration import Ownership, Plan, Workload
 
@@ -27,6 +28,8 @@ class ServedJob(Protocol):
 
     @property
     def autoscaler(self) -> Autoscaler | None: ...
+
+    def graph(self) -> JobGraph: ...
 
     def status(self) -> JobStatus: ...
 

@@ -20,6 +20,7 @@ from elastic.cli.options import (
     PAPER000_EXPERIMENTS,
     PAPER001_ENGINE_EXPERIMENTS,
     PAPER001_EXPERIMENTS,
+    PAPER002_ENGINE_EXPERIMENTS,
     PAPER002_EXPERIMENTS,
     PAPER003_EXPERIMENTS,
     PAPER004_ENGINE_EXPERIMENTS,
@@ -172,13 +173,21 @@ def paper001(
 
 
 @command.command()
-@_common_options("build/paper002", PAPER002_EXPERIMENTS)
-def paper002(output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
-    """Reproduce the planning experiments of paper 002: figures 7 to 9, and what standbys save and cost."""
-    # Imported here because they load the compiler and matplotlib.
-    from elastic.experiments.paper002 import EXPERIMENTS, FULL, QUICK, Lab
-
+@click.option("--engine", is_flag=True, help="Measure a running job that loses a node instead, figures 10 and 11.")
+@_common_options("build/paper002", (*PAPER002_EXPERIMENTS, *PAPER002_ENGINE_EXPERIMENTS))
+def paper002(engine: bool, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:
+    """Reproduce the experiments of paper 002: figures 7 to 9 on plans, 10 and 11 on a running job."""
+    _check_names(names, engine, PAPER002_EXPERIMENTS, PAPER002_ENGINE_EXPERIMENTS)
     with _report_errors(), ProgressLog(quiet=as_json) as progress:
+        # Imported here because they load the compiler and matplotlib.
+        if engine:
+            from elastic.experiments.paper002 import engine as running
+
+            lab_of_job = running.EngineLab(running.ENGINE_QUICK if quick else running.ENGINE_FULL, seed, progress)
+            _run(running.ENGINE_EXPERIMENTS, lab_of_job, progress, output, names, as_json=as_json)
+            return
+        from elastic.experiments.paper002 import EXPERIMENTS, FULL, QUICK, Lab
+
         _run(EXPERIMENTS, Lab(QUICK if quick else FULL, seed, progress), progress, output, names, as_json=as_json)
 
 

@@ -15,14 +15,14 @@ STRATEGIES = ("ssm", "mtm", "even", "consistent-hash")  # migration.STRATEGIES
 # migration.keys.KEY_STRATEGIES
 KEY_STRATEGIES = (
     *("knap", "mixed", "mixed-bf", "min-mig", "min-table", "llfd", "simple", "readj"),
-    *("switch-first", "ftlb", "task-b", "ideal"),
+    *("switch-first", "ftlb", "task-b"),
 )
 METHODS = ("auto", "exact", "approximate")  # mdp.projection.METHODS
 PAPER000_EXPERIMENTS = (
     *(f"figure{number}" for number in range(7, 13)),
     *(f"figure{number}" for number in range(17, 22)),
 )  # elastic.experiments.paper000.EXPERIMENTS
-PAPER000_ENGINE_EXPERIMENTS = ("figure13", "figure14", "figure15")  # elastic.experiments.paper000.engine
+PAPER000_ENGINE_EXPERIMENTS = ("figure13", "figure14", "figure15", "figure16")  # elastic.experiments.paper000.engine
 PAPER001_EXPERIMENTS = (
     *("table1", "table2", "figure2", "figure3", "figure4", "figure5a", "figure5b", "memory", "speed"),
 )  # elastic.experiments.paper001.EXPERIMENTS
@@ -30,6 +30,7 @@ PAPER001_ENGINE_EXPERIMENTS = ("splitting",)  # elastic.experiments.paper001.eng
 PAPER002_EXPERIMENTS = (
     *("figure7", "figure8", "figure9", "nodes", "fluctuation", "share", "standbys", "service-level", "second-hash"),
 )  # elastic.experiments.paper002.EXPERIMENTS
+PAPER002_ENGINE_EXPERIMENTS = ("figure10", "figure11")  # elastic.experiments.paper002.engine
 PAPER003_EXPERIMENTS = ("figure9", "figure10", "figure11", "figure12", "figure14", "quality")
 PAPER004_EXPERIMENTS = (*(f"figure{number}" for number in range(4, 13)), "senders")
 PAPER004_ENGINE_EXPERIMENTS = ("completion", "overhead")  # elastic.experiments.paper004.engine

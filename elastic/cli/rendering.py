@@ -102,40 +102,39 @@ def render_keys(keys: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def render_plans(candidates: Sequence[Mapping[str, Any]]) -> Table:
+def render_plans(candidates: Sequence[Mapping[str, Any]]) -> Group:
+    """Return one row per strategy, and below the table why each plan is as it is, or why there is none."""
+    plans = [candidate["plan"] for candidate in candidates if candidate["plan"] is not None]
+    optional = {"background_cost": "background", "future_cost": "future cost"}
+    costs = [cost for cost in optional if any(plan[cost] is not None for plan in plans)]
     table = _create_table(
-        "strategy", "moves", "state moved", "share", "in background", "max load", "cap", "future cost", "reason"
+        "strategy", "moves", "state moved", "share", "max load", "cap", *(optional[cost] for cost in costs)
     )
-    table.columns[-1].justify = "left"
     for candidate in candidates:
         plan = candidate["plan"]
         if plan is None:
-            table.add_row(candidate["strategy"], *[""] * 7, Text(candidate["problem"]["detail"], style="red"))
             continue
-        future_cost, background = plan["future_cost"], plan["background_cost"]
         table.add_row(
             candidate["strategy"],
             str(len(plan["moves"])),
             format_size(plan["cost"]),
             f"{plan['cost_share']:.1%}",
-            "" if background is None else format_size(background),
             f"{max(plan['loads']):.3g}",
             f"{plan['cap']:.3g}",
-            "" if future_cost is None else format_size(future_cost),
-            Text("; ".join(filter(None, (plan["reason"], plan["note"])))),
+            *("" if plan[cost] is None else format_size(plan[cost]) for cost in costs),
         )
-    return table
+    reasons = [_render_reason(candidate["strategy"], candidate) for candidate in candidates]
+    return Group(*([table] if plans else []), *reasons)
 
 
 def render_levels(balance: Mapping[str, Any], level: str) -> Group:
     """Return the plan to move keys, or at level auto the plans of both levels and the reason for the choice."""
-    table = _create_table("level", "strategy", "moves", "state moved", "share", "above mean", "entries", "reason")
-    table.columns[-1].justify = "left"
-    for name in ("tasks", "keys") if level == "auto" else (level,):
+    table = _create_table("level", "strategy", "moves", "state moved", "share", "above mean", "entries")
+    names = ("tasks", "keys") if level == "auto" else (level,)
+    for name in names:
         found = balance[name]
         plan = found["plan"]
         if plan is None:
-            table.add_row(name, *[""] * 6, Text(found["problem"]["detail"], style="red"))
             continue
         before = f"{plan['theta_before']:.1%} -> " if name == "keys" else ""
         table.add_row(
@@ -146,10 +145,17 @@ def render_levels(balance: Mapping[str, Any], level: str) -> Group:
             f"{plan['cost_share']:.1%}",
             f"{before}{found['overload']:.1%}",
             f"{plan['entries']:,} of {plan['most_entries']:,}" if name == "keys" else "",
-            Text("; ".join(filter(None, (plan["reason"], plan["note"])))),
         )
+    reasons = [_render_reason(name, balance[name]) for name in names]
     choice = [Text(f"chosen {balance['reason']}", style="bold")] if level == "auto" else []
-    return Group(table, *choice)
+    return Group(*([table] if table.row_count else []), *reasons, *choice)
+
+
+def _render_reason(name: str, candidate: Mapping[str, Any]) -> Text:
+    plan = candidate["plan"]
+    if plan is None:
+        return Text(f"{name}: {candidate['problem']['detail']}", style="red")
+    return Text(f"{name}: {'; '.join(filter(None, (plan['reason'], plan['note'])))}")
 
 
 def _format_migration(migration: Mapping[str, Any]) -> str:

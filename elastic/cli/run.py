@@ -14,7 +14,7 @@ import click
 from elastic.cli.connection import TOKEN, Connection, announce
 from elastic.cli.group import add_working_folder_to_path
 from elastic.cli.options import NameValue
-from elastic.cli.run_arguments import job_arguments, source_options, spark_conf
+from elastic.cli.run_arguments import choose_sinks, job_arguments, source_options, spark_conf
 from elastic.cli.terminal import show_logs, show_spinner
 from elastic.errors import ElasticError
 from migration import MigrationError
@@ -39,14 +39,20 @@ _MESSAGES = {
 @click.option("--name", required=True, help="Name of the job; the same name resumes it.")
 @click.option("--store", required=True, metavar="URL", help="Store of its state: file:///folder, s3://bucket/prefix.")
 @click.option("--key", "keys", required=True, multiple=True, metavar="COLUMN", help="Key column; repeatable.")
-@click.option("--source", default="text", show_default=True, help="Format of spark.readStream.")
+@click.option(
+    "--source", default="text", show_default=True, help="Format of spark.readStream, such as text, json or kafka."
+)
 @click.option("--path", help="Path to load, for sources that have one.")
 @click.option(
     "--option", "options", multiple=True, type=NameValue(), help="Option of the source, or NAME=@FILE; repeatable."
 )
 @click.option("--schema", help="Schema of the source in Spark's DDL, such as 'word string, n long'.")
 @click.option(
-    "--select", "columns", multiple=True, metavar="SQL", help="SQL expression of an input column; repeatable."
+    "--select",
+    "columns",
+    multiple=True,
+    metavar="SQL",
+    help="SQL expression of an input column, such as 'CAST(value AS STRING) AS word'; repeatable.",
 )
 @click.option(
     "--nodes", default=4, show_default=True, type=click.IntRange(1), help="Number of nodes at the first start."
@@ -57,7 +63,21 @@ _MESSAGES = {
 @click.option("--event-time", metavar="COLUMN", help="Event-time column.")
 @click.option("--watermark", metavar="DELAY", help="Watermark delay, such as '10 seconds'; needs --event-time.")
 @click.option("--trigger", default="500 milliseconds", show_default=True, help="Interval between batches.")
-@click.option("--sink", default="store", show_default=True, help="Sink of the results, as in `elastic.run`.")
+@click.option(
+    "--sink",
+    default="store",
+    show_default=True,
+    help="Sink of the results: none, store, memory, parquet:URL, kafka://BROKERS/TOPIC?key=COLUMN, delta:URL or "
+    "iceberg:CATALOG/NAMESPACE.TABLE.",
+)
+@click.option(
+    "--stage-sink",
+    "stage_sinks",
+    nargs=2,
+    multiple=True,
+    metavar="STAGE SINK",
+    help="Sink of the results of one stage, instead of --sink; repeatable.",
+)
 @click.option("--set", "settings", multiple=True, type=NameValue(), help="Setting of the job; repeatable.")
 @click.option("--secret-file", type=click.Path(path_type=Path), help="File with the secret; by default ELASTIC_SECRET.")
 @click.option(
@@ -65,7 +85,11 @@ _MESSAGES = {
 )
 @click.option("--master", help="Spark master; by default local, with room to scale out.")
 @click.option("--conf", "conf", multiple=True, type=NameValue(), help="Spark configuration property; repeatable.")
-@click.option("--packages", metavar="MAVEN", help="Maven packages for Spark, as group:artifact:version,...")
+@click.option(
+    "--packages",
+    metavar="MAVEN",
+    help="Maven packages for Spark, as group:artifact:version,..., such as its Kafka source.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of the API and the page.")
 @click.option(
     "--port",
@@ -182,6 +206,7 @@ def _start_job(
     tasks: int,
     trigger: str,
     sink: str,
+    stage_sinks: tuple[tuple[str, str], ...],
     settings: tuple[tuple[str, str], ...],
     secret_file: Path | None,
     event_time: str | None,
@@ -191,8 +216,12 @@ def _start_job(
     conf: tuple[tuple[str, str], ...],
     packages: str | None,
 ) -> Any:
+    # Imported here because it takes longer than most commands.
+    from elastic.results import open_sink
+
     arguments = job_arguments(store, settings, secret_file, event_time, watermark, checkpoint)
     read_options, spark_options = source_options(options), spark_conf(conf, packages)
+    destination = choose_sinks(sink, stage_sinks) if stage_sinks else open_sink(sink)
     # Imported here because they load Spark: invalid arguments are reported before that.
     import elastic
     from elastic.spark.session import cluster_session, local_session
@@ -209,7 +238,7 @@ def _start_job(
         store=store,
         nodes=nodes,
         tasks=tasks,
-        sink=sink,
+        sink=destination,
         trigger={"processingTime": trigger},
         **arguments,
     )

@@ -47,6 +47,20 @@ def job_arguments(
     return {**parsed, **{name: value for name, value in given.items() if value is not None}}
 
 
+def choose_sinks(sink: str, stage_sinks: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return the sinks of stages as `elastic.run` takes them; refuses those that cannot be opened."""
+    # Imported here because it loads pyarrow.
+    from elastic.results import open_sink
+
+    if sink != "store":
+        raise click.UsageError(f"--sink {sink} and --stage-sink exclude each other. Name its stage with --stage-sink.")
+    if len(by_stage := dict(stage_sinks)) < len(stage_sinks):
+        raise click.UsageError("a stage has two sinks. Give each stage one --stage-sink.")
+    for one in by_stage.values():
+        open_sink(one).close()
+    return by_stage
+
+
 def source_options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return the options of the source; NAME=@FILE is replaced by the content of the file."""
     _refuse_secrets("--option", [(name, value) for name, value in options if not value.startswith("@")])

@@ -58,6 +58,10 @@ class Cluster(Protocol):
         """Return the copies of tasks on standbys; None if there are none, or not as many in all stages with state."""
         ...
 
+    def has_reserves(self) -> bool:
+        """Whether the job keeps standbys or spares."""
+        ...
+
     def counters(self) -> dict[int, TaskCounters]:
         """Return counters by task, over all stages; tasks that are on their way are missing."""
         ...

@@ -12,6 +12,7 @@ from elastic.core.ids import UnitId
 from elastic.core.key_statistics import KeyStatistics, UnitKeys
 from elastic.core.nodes import NodeView
 from elastic.errors import KeysNotMeasured
+from elastic.operators.key_records import NO_RECORDS, RecordBytes
 from elastic.routing import Routing, TableGrouping, to_tasks
 from migration.keys import KeyLoads
 from storage.state import TASKS_PER_STAGE
@@ -22,6 +23,7 @@ Integers = npt.NDArray[np.int64]
 # A unit that came to its node within this last part of an interval is taken to have been there that long: what it did
 # in a few milliseconds says little about its rate.
 _LEAST_SHARE = 0.1
+_ROUNDING = 1e-9  # of sums of seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +84,11 @@ class StageKeys:
 class StageKeyLoads:
     """The input of `migration.plan_keys` for one stage.
 
-    `loads` are the keys that can move; node i is `nodes[i]`. `pinned_work` and `pinned_size` are by node: the keys that
-    were not measured one by one, which stay where they are. `tasks` is where each key is now, and `are_guests` whether
-    it has an entry in the key table. Loads are those of one interval; `load_error` is by how much they differ in
-    another one by chance alone.
+    `loads` are the keys that can move; node i is `nodes[i]`. Nodes that own no task, as after a failover, are left out:
+    keys can only be guests of a task. `pinned_work` and `pinned_size` are by node: the keys that were not measured one
+    by one, which stay where they are. `tasks` is where each key is now, and `are_guests` whether it has an entry in the
+    key table. `records` is what moves take in the log besides the states. Loads are those of one interval; `load_error`
+    is by how much they differ in another one by chance alone.
     """
 
     stage: int
@@ -99,6 +102,12 @@ class StageKeyLoads:
     pinned_size: Floats
     unmeasured: tuple[UnitId, ...] = ()
     load_error: float = 0.0  # relative standard error of the load of a node that carries the mean
+    protected: int = 0  # entries of the table that protected keys need wherever they are
+    records: RecordBytes = NO_RECORDS
+
+    def sizes(self) -> dict[int, float]:
+        """Return the bytes of the state of each key, by hash."""
+        return dict(zip(self.loads.hashes.tolist(), self.loads.size.tolist(), strict=True))
 
 
 def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeys:
@@ -154,7 +163,8 @@ def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -
     epochs = {report.groupings_epoch for report in reports if report is not None}
     if not len(keys.hashes) or not keys.remainder_work or len(epochs) > 1:
         raise KeysNotMeasured(stage)
-    names = tuple(routing.assignment.nodes)
+    owning = set(routing.assignment.owners)
+    names = tuple(node for node in routing.assignment.nodes if node in owning)
     owners = np.array([names.index(owner) for owner in routing.assignment.owners], np.int32)
     remainder_work = _add_up_tasks(keys.remainder_work, len(owners))
     remainder_size = _add_up_tasks(keys.remainder_bytes, len(owners))
@@ -171,6 +181,7 @@ def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -
         _add_up(owners, remainder_size, len(names)),
         keys.unmeasured,
         float(np.sqrt(keys.variance * len(names)) / keys.total_work) if keys.total_work else 0.0,
+        len(getattr(routing.groupings[stage], "protected", ())),
     )
 
 
@@ -218,7 +229,7 @@ def _read_report(report: KeyStatistics, node: str, routing: Routing, stage: int,
     counted = _add_up(keys.units, keys.rows, len(report.units)).tolist()
     lengths = intervals.tolist()
     work = keys.seconds / intervals[keys.units] if len(keys.units) else keys.seconds
-    remainder = {place: max(0.0, found.seconds - spent[place]) / lengths[place] for place, found in units.items()}
+    remainder = {place: _subtract(found.seconds, spent[place]) / lengths[place] for place, found in units.items()}
     # Work w of r independent rows has the variance w^2 / r; of a key only one row in `stride` was counted.
     variance = report.stride * float(np.sum(work**2 / np.maximum(keys.rows, 1)))
     variance += sum(rest**2 / max(units[place].rows - counted[place], 1) for place, rest in remainder.items())
@@ -233,6 +244,12 @@ def _read_report(report: KeyStatistics, node: str, routing: Routing, stage: int,
         {found.unit: max(0.0, found.state_bytes - sizes[place]) for place, found in units.items()},
         variance,
     )
+
+
+def _subtract(total: float, part: float) -> float:
+    """Return what is left, without what is left only by rounding."""
+    left = total - part
+    return left if left > _ROUNDING * total else 0.0
 
 
 def _share_of_interval(found: UnitKeys, report: KeyStatistics) -> float:

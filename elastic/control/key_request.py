@@ -32,7 +32,8 @@ class KeyRequest:
 
     After the plan no node carries more than (1 + `theta`) times the mean work. What was measured in one interval is off
     by chance in the next, so the plan aims at less, down to half of theta. The key table of the stage has at most
-    `most_entries` entries. While keys move, a node parts with or gets at most `bytes_per_node` with one batch.
+    `most_entries` entries, with those of protected keys. While keys move, a node parts with or gets at most
+    `bytes_per_node` with one batch.
     """
 
     theta: float = 0.08
@@ -64,13 +65,18 @@ class KeyRequest:
         """Return the plan for this request; errors of the planner say what would be feasible."""
         from migration import plan_keys
 
+        if measured.protected >= self.most_entries:
+            raise InvalidRequest(
+                f"most_entries={self.most_entries} leaves no room beside the entries of {measured.protected} protected "
+                f"keys. Give at least {measured.protected + 1}."
+            )
         return plan_keys(
             measured.loads,
             measured.nodes,
             pinned=measured.pinned_work,
             theta=self.theta,
             strategy=self.strategy,
-            most_entries=self.most_entries,
+            most_entries=self.most_entries - measured.protected,
             relax=self.relax,
             margin=min(_STANDARD_ERRORS * measured.load_error, self.theta / 2),
         )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from migration import Plan
+from migration.model.html import format_card, format_line
 
 if TYPE_CHECKING:
     from migration import KeyPlan  # brings compiled code with it
@@ -26,9 +27,14 @@ class LevelPlans:
 
     @property
     def level(self) -> Level:
-        """The cheaper level of those that balance the nodes; if neither does, the one that comes closer."""
+        """The cheaper level of those that balance the nodes; if neither does, the one that comes closer.
+
+        A plan of tasks with a note is made for assumed work: keys that were measured say more.
+        """
         if self.tasks is None or self.keys is None:
             return "tasks" if self.keys is None else "keys"
+        if self.tasks.note:
+            return "keys"
         balanced = {"tasks": self.overload("tasks") <= self.theta, "keys": self.overload("keys") <= self.theta}
         if balanced["tasks"] != balanced["keys"]:
             return "tasks" if balanced["tasks"] else "keys"
@@ -40,6 +46,16 @@ class LevelPlans:
     def reason(self) -> str:
         """Why the level is chosen, with what each would move and reach."""
         return f"level {self.level}: {self._describe('tasks')}; {self._describe('keys')}"
+
+    def __repr__(self) -> str:
+        """One line; `reason` tells both plans apart."""
+        return f"LevelPlans({self.reason})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: why, and the plan of the chosen level."""
+        plan = self.tasks if self.level == "tasks" else self.keys
+        assert plan is not None  # noqa: S101 - for the type checker; the chosen level has a plan
+        return format_card("Levels", format_line(self.reason), plan._repr_html_())
 
     def overload(self, level: Level) -> float:
         """Return the work of the heaviest node after the plan of a level, over the mean, less 1."""
@@ -57,4 +73,5 @@ class LevelPlans:
             return f"moving {level} is impossible ({str(obstacle).rstrip('.')})"
         reached = self.overload(level)
         target = "balances the nodes" if reached <= self.theta else f"leaves one {reached:.1%} above the mean"
-        return f"moving {len(plan.moves)} {level} with {plan.cost:,.0f} bytes {target}"
+        assumed = f" ({plan.note})" if level == "tasks" and plan.note else ""
+        return f"moving {len(plan.moves)} {level} with {plan.cost:,.0f} bytes {target}{assumed}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from elastic.control.cluster import Cluster
 from elastic.control.handle import MigrationHandle, Moved
+from elastic.control.html import format_strips, migration_to_html
 from elastic.control.key_portions import KeyPortion
 from elastic.core.events import MigrationRequested, RekeyRequested
 from elastic.core.hand_over import MigrationView
@@ -44,8 +45,7 @@ class TaskMigration(MigrationHandle[Plan, MigrationView]):
 
     @property
     def cap_share(self) -> float | None:
-        total = sum(self.plan.loads)
-        return self.plan.cap / total if total else None
+        return self.plan.owned_cap_share
 
     def __repr__(self) -> str:
         view = self.view()
@@ -53,6 +53,11 @@ class TaskMigration(MigrationHandle[Plan, MigrationView]):
             f"TaskMigration({self.nodes[0]} -> {self.nodes[1]} nodes, {self.phase}, "
             f"{view.tasks_done} of {view.tasks} tasks, {self.plan.strategy}, {self.mode})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        title = f"Migration {self.nodes[0]} → {self.nodes[1]} nodes ({self.plan.strategy}, {self.mode})"
+        return migration_to_html(title, self.progress(), format_strips(self.plan, self.assignment))
 
     def _find_view(self) -> MigrationView | None:
         return self._cluster.migration(self.id)
@@ -120,6 +125,10 @@ class KeyMigration(MigrationHandle["KeyPlan", RekeyingView]):
             f"KeyMigration({len(self.plan.nodes)} nodes, {self.phase}, {view.keys_done} of {view.keys} keys, "
             f"{self.plan.strategy})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return migration_to_html(f"Migration of keys ({self.plan.strategy})", self.progress())
 
     def _find_view(self) -> RekeyingView | None:
         return self._cluster.rekeying(self.id)

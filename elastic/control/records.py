@@ -61,7 +61,7 @@ class KeyRecords:
             stage=self._stage,
             strategy=plan.strategy,
             keys=len(plan.moves),
-            state_bytes=plan.cost,
+            state_bytes=plan.cost + plan.overhead,
             entries=len(plan.entries),
             theta=plan.theta,
             overload_before=plan.theta_before,

@@ -5,8 +5,8 @@ plan is made, so that a command line can show the defaults without it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from elastic.errors import InvalidRequest
 from elastic.numbers import as_int, as_number
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from migration import Ownership, Plan, Workload
 
 MODES: Mapping[str, str] = {
+    "auto": "warm if the job has standbys or spares, else progressive",
     "progressive": "mini-migrations that are bounded per node",
     "live": "all moves at once, while the stream runs",
-    "warm": "mini-migrations in which targets follow their tasks before they take over",
+    "warm": "targets follow their tasks, at a bounded speed, until all can take over at once",
     "suspend": "all moves at once, while the stream is suspended",
     "restart": "stop the stream and all nodes, then start them as planned; a baseline for comparison",
 }
@@ -32,8 +33,8 @@ TRANSFERS: Mapping[str, str] = {
 class ScaleRequest:
     """A target (exactly one of `nodes`, `add` and `remove`; none is a rebalance) and how to get there.
 
-    `tasks_per_node` and `bytes_per_node` bound what is in flight from or to a node at a time in `progressive` and
-    `warm` mode.
+    `tasks_per_node` and `bytes_per_node` bound what is in flight from or to a node at a time in `progressive` mode.
+    `choose_mode` replaces the mode `auto` by one of the others.
     """
 
     nodes: int | None = None
@@ -41,7 +42,7 @@ class ScaleRequest:
     remove: tuple[str, ...] = ()
     strategy: str = "ssm"
     tau: float = 0.2
-    mode: str = "progressive"
+    mode: str = "auto"
     tasks_per_node: int | None = 2
     bytes_per_node: float | None = None
     transfer: str = "store"
@@ -67,6 +68,17 @@ class ScaleRequest:
         """Return the names of all fields but the target and the strategy's knowledge."""
         others = ("nodes", "add", "remove", "knowledge")
         return [option.name for option in fields(cls) if option.name not in others]
+
+    def choose_mode(self, *, has_reserves: bool) -> Self:
+        """Return the request with the mode that suits a job with or without standbys or spares, unless it names one.
+
+        Warm migrations disturb the stream least, but need the log since the last snapshots, and use neither direct
+        transfers nor bounds on bytes; with standbys or spares most of their work is done before they begin.
+        """
+        if self.mode != "auto":
+            return self
+        is_warm = has_reserves and self.transfer == "store" and self.bytes_per_node is None
+        return replace(self, mode="warm" if is_warm else "progressive")
 
     def plan(self, current: "Ownership", workload: "Workload", standbys: "StandbyCopies | None" = None) -> "Plan":
         """Return the plan for this request; errors of the planner say what would be feasible.

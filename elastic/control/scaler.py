@@ -4,12 +4,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from elastic import threads
 from elastic.control.cluster import Cluster
-from elastic.control.key_loads import StageKeyLoads
-from elastic.control.key_portions import make_portions
+from elastic.control.key_portions import KeyPortion, make_portions
 from elastic.control.key_request import KeyRequest
 from elastic.control.levels import LevelPlans
 from elastic.control.migration import KeyMigration, Migration, TaskMigration
@@ -30,6 +29,14 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
 _Kind = TypeVar("_Kind", TaskMigration, KeyMigration)
 _PlanKind = TypeVar("_PlanKind", Plan, "KeyPlan")
+
+
+class _PlannedKeys(NamedTuple):
+    """A plan by key, and the portions that carry it out."""
+
+    plan: "KeyPlan"
+    stage: int
+    portions: Sequence[KeyPortion]
 
 
 class Scaler:
@@ -57,7 +64,7 @@ class Scaler:
 
     def plan_keys(self, request: KeyRequest) -> "KeyPlan":
         """Return which keys the request would move; changes nothing."""
-        return self._plan_keys(request)[0]
+        return self._plan_keys(request).plan
 
     def plan_levels(self, tasks: ScaleRequest, keys: KeyRequest) -> LevelPlans:
         """Return what both requests, which have the same tolerance, would do; changes nothing.
@@ -74,29 +81,28 @@ class Scaler:
     def move_keys(self, request: KeyRequest, *, queue: bool = False) -> KeyMigration:
         """Begin to move keys and return the handle; `queue` as for `scale`."""
         with self._take_turn(queue=queue):
-            return self._move_keys(request, *self._plan_keys(request))
+            return self._move_keys(self._plan_keys(request))
 
     def balance(self, tasks: ScaleRequest, keys: KeyRequest, *, queue: bool = False) -> Migration:
         """Begin the better one of two requests, as `LevelPlans` chooses; its plan says why."""
         with self._take_turn(queue=queue):
-            plans, workload, measured = self._plan_levels(tasks, keys)
+            plans, workload, planned = self._plan_levels(tasks, keys)
             if plans.level == "tasks" and plans.tasks is not None:
                 return self._move_tasks(tasks, _with_note(plans.tasks, plans.reason), workload)
-            if plans.keys is None or measured is None:
+            if planned is None:
                 raise AssertionError("the level that is chosen has a plan")
-            return self._move_keys(keys, _with_note(plans.keys, plans.reason), measured)
+            return self._move_keys(planned._replace(plan=_with_note(planned.plan, plans.reason)))
 
     def _move_tasks(self, request: ScaleRequest, made: Plan, workload: Workload) -> TaskMigration:
+        request = self._choose_mode(request)
         minis = _mini_migrations(made, request)
         migration = TaskMigration(made, minis, self._cluster, request.mode, request.transfer)
         self._start(migration, TaskRecords(migration, workload), self._migrate_tasks)
         return migration
 
-    def _move_keys(self, request: KeyRequest, made: "KeyPlan", measured: StageKeyLoads) -> KeyMigration:
-        assignment, groupings = self._cluster.assignment(), self._cluster.groupings()
-        portions = make_portions(made, measured.stage, assignment, groupings, request.bytes_per_node)
-        migration = KeyMigration(made, portions, self._cluster)
-        self._start(migration, KeyRecords(migration, measured.stage), self._migrate_keys)
+    def _move_keys(self, planned: _PlannedKeys) -> KeyMigration:
+        migration = KeyMigration(planned.plan, planned.portions, self._cluster)
+        self._start(migration, KeyRecords(migration, planned.stage), self._migrate_keys)
         return migration
 
     @contextmanager
@@ -131,20 +137,34 @@ class Scaler:
 
     def _plan_tasks(self, request: ScaleRequest, workload: Workload, note: str) -> Plan:
         """Return the plan; only warm migrations switch the roles of owners and standbys."""
+        request = self._choose_mode(request)
         standbys = self._cluster.standbys() if request.mode == "warm" else None
         current = self._cluster.assignment() if standbys is None else standbys.routing.assignment
         return replace(request.plan(current, workload, standbys), note=note)
 
-    def _plan_keys(self, request: KeyRequest) -> tuple["KeyPlan", StageKeyLoads]:
+    def _choose_mode(self, request: ScaleRequest) -> ScaleRequest:
+        return request.choose_mode(has_reserves=self._cluster.has_reserves())
+
+    def _plan_keys(self, request: KeyRequest) -> _PlannedKeys:
         measured = self._cluster.measure_keys(request.stage)
         made = request.plan(measured)
         if measured.unmeasured:
             made = _with_note(made, f"{len(measured.unmeasured)} units are not measured yet and count as idle")
-        return made, measured
+        portions = make_portions(
+            made,
+            measured.stage,
+            self._cluster.assignment(),
+            self._cluster.groupings(),
+            request.bytes_per_node,
+            measured.sizes(),
+            measured.records,
+        )
+        made = replace(made, overhead=max(0.0, sum(portion.size for portion in portions) - made.cost))
+        return _PlannedKeys(made, measured.stage, portions)
 
-    def _plan_levels(self, tasks: ScaleRequest, keys: KeyRequest) -> tuple[LevelPlans, Workload, StageKeyLoads | None]:
+    def _plan_levels(self, tasks: ScaleRequest, keys: KeyRequest) -> tuple[LevelPlans, Workload, _PlannedKeys | None]:
         workload, note = self._measure()
-        by_task = by_key = measured = None
+        by_task = planned = None
         no_tasks: Exception | None = None
         no_keys: Exception | None = None
         try:
@@ -154,14 +174,15 @@ class Scaler:
         except MigrationError as error:
             no_tasks = error
         try:
-            by_key, measured = self._plan_keys(keys)
+            planned = self._plan_keys(keys)
         except InvalidInput:
             raise
         except (ElasticError, MigrationError) as error:
             no_keys = error
             if by_task is None:
                 raise
-        return LevelPlans(keys.theta, by_task, by_key, no_tasks, no_keys), workload, measured
+        by_key = None if planned is None else planned.plan
+        return LevelPlans(keys.theta, by_task, by_key, no_tasks, no_keys), workload, planned
 
     def _carry_out(self, migration: _Kind, records: Records, migrate: Callable[[_Kind], None]) -> None:
         failure: Exception | None = None
@@ -258,7 +279,11 @@ def _with_note(plan: _PlanKind, note: str) -> _PlanKind:
 
 
 def _mini_migrations(made: Plan, request: ScaleRequest) -> list[Sequence[Move]]:
-    if request.mode not in ("progressive", "warm"):
+    """Return the moves that are committed together: all of them, unless `progressive` bounds what is in flight.
+
+    Warm targets copy at a bounded speed anyway, and each switch of roles costs the stream a pause, however few switch.
+    """
+    if request.mode != "progressive":
         return [made.moves]
     phases = schedule_mini_migrations(made.moves, request.tasks_per_node, request.bytes_per_node)
     return [phase.moves for phase in phases]

@@ -102,6 +102,8 @@ class Batches:
     ) -> None:
         self.published = published
         self._emitting = emitting
+        # Round 0 has rows of the source, for any stage that reads an input, and timers, which fire in all stages.
+        self._may_begin = any(emitting)
         self._units = units
         self._rekeyings = rekeyings
         self._groupings = groupings
@@ -138,7 +140,7 @@ class Batches:
     def batch_logged(self, event: events.BatchLogged) -> list[Command]:
         if event.batch <= self.newest.batch:
             return []
-        complete = not self._emitting[0] and not self._rekeyings.is_due
+        complete = not self._may_begin and not self._rekeyings.is_due
         return [commands.CommitRound(event.batch, 0, event.logs, complete, event.time, event.source, self.published)]
 
     def round_committed(self, event: events.RoundCommitted) -> Step | None:
@@ -197,6 +199,16 @@ class Batches:
                 break
         return last
 
+    def reported_batch(self, unit: UnitId) -> Batch:
+        """Return the newest batch whose output by this unit was reported as a whole, with all batches before it."""
+        last = self.published
+        for number in sorted(self._in_flight):
+            newest = self._in_flight[number].newest
+            if not newest.complete or self._in_flight[number].reported(unit) != newest.position:
+                break
+            last = number
+        return last
+
     def has_reported(self, unit: UnitId, batch: int) -> bool:
         """Whether the output of this unit in all batches up to this one was reported."""
         return batch <= self.published or self.reported(unit) >= self._in_flight[Batch(batch)].newest.position
@@ -209,7 +221,7 @@ class Batches:
     def _track(self, step: Step) -> None:
         if step.batch not in self._in_flight:
             self._in_flight[step.batch] = _BatchInFlight(self._units)
-        self._in_flight[step.batch].add_step(step, may_emit=step.round > 0 or self._emitting[0])
+        self._in_flight[step.batch].add_step(step, may_emit=step.round > 0 or self._may_begin)
 
     def _is_early(self, report: StepApplied) -> bool:
         return any(batch.awaits(report.units, report.position) for batch in self._in_flight.values())

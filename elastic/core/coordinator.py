@@ -6,7 +6,7 @@ and ends in the same state. Results are published, and states replace the log, o
 taken every round of a batch.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +63,8 @@ class Coordinator:
         nodes: Sequence[str],
         *,
         standbys: Sequence[int] = (),  # of the units of each stage
+        standbys_of_guests: Sequence[int] = (),  # of those that are guests, if that is another number
+        stateless: Collection[int] = (),  # stages whose units need no steps before those that they have to report
         skips_poison: bool = False,  # whether rows that kill processes are quarantined rather than fail the job
     ) -> None:
         self.manifest = manifest
@@ -71,18 +73,24 @@ class Coordinator:
         self.placement = Placement(routing, units)
         self._known_to_nodes = routing
         self._costs_of_nodes: tuple[NodeCosts, ...] = ()
-        self.rekeyings = Rekeyings()
+        self.rekeyings = Rekeyings(self._groupings)
         self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
         self.snapshots = Snapshots(self._through)
         self.nodes = Nodes(lambda: self.manifest.number, nodes)
         self.standbys = Standbys(
-            self.placement, self.nodes, standbys or [0] * len(emitting), self._standby_installation, self._epoch
+            self.placement,
+            self.nodes,
+            standbys or [0] * len(emitting),
+            self._standby_installation,
+            self._epoch,
+            of_guests=standbys_of_guests,
         )
         self.hand_overs = HandOvers(self.placement, self.nodes, self.batches, self.standbys, self._epoch)
         self.backlogs = Backlogs()
         self.crashes = Crashes()
         self.recoveries = Recoveries()
         self._skips_poison = skips_poison
+        self._stateless = frozenset(stateless)
         self._epoch_requested = False
         self._now = 0.0
         self._handled = 0
@@ -143,7 +151,8 @@ class Coordinator:
         decided = list(handler(event) or ())
         if self.failure is None:
             decided += self._follow_up()
-        return decided
+        # To start a process takes the launcher milliseconds, which nodes that take over units need not wait for.
+        return sorted(decided, key=lambda command: isinstance(command, commands.StartNode))
 
     def view(self) -> JobView:
         """Return the job as other threads may see it. Cheap: parts that did not change are the same objects."""
@@ -248,9 +257,11 @@ class Coordinator:
         return handle._replace(state=released.ref, through=Batch(released.ref.batch), source=source)
 
     def _saved_handle_of(self, unit: UnitId) -> UnitHandle:
-        """With the state that the manifest names."""
-        saved, reported = self.manifest.units[unit], self.batches.reported(unit)
-        return UnitHandle(unit, saved, self._through(unit), reported, None, self.crashes.isolated(unit))
+        """With the state that the manifest names; a unit without state begins with the first batch to report."""
+        saved, reported, through = self.manifest.units[unit], self.batches.reported(unit), self._through(unit)
+        if unit.stage in self._stateless and saved is None:
+            through = max(through, self.batches.reported_batch(unit))
+        return UnitHandle(unit, saved, through, reported, None, self.crashes.isolated(unit))
 
     def _node_lost(self, event: events.NodeLost) -> list[Command]:
         if not self.nodes.is_current(event.node, event.incarnation):

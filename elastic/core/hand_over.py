@@ -9,11 +9,12 @@ A migration is a sequence of mini-migrations, and a mini-migration is a set of h
     AssignmentCommitted -> DropUnits to every source, CloseMigrationLease, next mini-migration
 
 A *warm* migration lets the targets follow the units first, as standbys do, from the last snapshot and the log: the
-source works on. When a target has caught up, the source stops at the end of its batch and stores nothing, and the
-target, which has all but the last few steps, goes on. A target that is a standby already has nothing to load.
+source works on. When all targets have caught up, the sources stop at the end of their batch and store nothing, and the
+targets, which have all but the last few steps, go on. A target that is a standby already has nothing to load. A warm
+migration that is cancelled while its targets follow has changed nothing, and ends at once.
 
-    MigrationLeaseOpened -> InstallUnits to the target, to follow
-    StandbysCaughtUp by the target -> ReleaseUnits to the source, then as above
+    MigrationLeaseOpened -> InstallUnits to every target, to follow
+    StandbysCaughtUp by every target -> ReleaseUnits to every source, then as above
 
 The source keeps its state until the end, and the log keeps the input since the last snapshot. So the driver does not
 wait for a source that is lost before its states are stored: the target restores the tasks from the last snapshot and
@@ -180,6 +181,10 @@ class MigrationView:
     direct_bytes: int = 0
     story: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line; its fields have everything."""
+        return f"MigrationView({self.id!r}, {self.tasks_done} of {self.tasks} tasks, in_flight={len(self.in_flight)})"
+
     @property
     def is_over(self) -> bool:
         done = self.is_cancelled or self.mini_migrations_done == self.mini_migrations
@@ -285,9 +290,19 @@ class HandOvers:
             migration.is_paused = False
 
     def cancel(self, migration_id: str) -> None:
-        """Leave out what has not begun; the assignment is then that of what was done."""
-        if (migration := self._find(migration_id)) is not None:
-            migration.is_cancelled = True
+        """Leave out what has not begun; the assignment is then that of what was done.
+
+        As long as all targets only follow, nothing has begun; `Standbys` lets them drop what they have loaded.
+        """
+        if (migration := self._find(migration_id)) is None:
+            return
+        migration.is_cancelled = True
+        if {one.phase for one in migration.in_flight} == {HandOverPhase.FOLLOWING}:
+            for one in migration.in_flight:
+                self._placement.end_move(self._placement.units_of(one.hand_over.tasks))
+            migration.in_flight.clear()
+            migration.story.append("cancelled while the targets followed: nothing has moved")
+            self._standbys.note_change()
 
     def note(self, migration_id: str, line: str) -> None:
         """Add a line to the story of the migration."""
@@ -396,9 +411,11 @@ class HandOvers:
         migration = self._migration
         if migration is None:
             return decided
-        for one in migration.in_flight:
-            if one.phase is HandOverPhase.FOLLOWING and self._has_caught_up(one.hand_over):
-                decided += self._advance(one, HandOverEvent.TARGET_CAUGHT_UP)
+        following = [one for one in migration.in_flight if one.phase is HandOverPhase.FOLLOWING]
+        if all(self._has_caught_up(one.hand_over) for one in following):  # together, because each switch is a pause
+            for one in following:
+                if any(one is other for other in migration.in_flight):  # else a source was found lost, and it was split
+                    decided += self._advance(one, HandOverEvent.TARGET_CAUGHT_UP)
         phases = {one.phase for one in migration.in_flight}
         if phases == {HandOverPhase.INSTALLED} and not self._placement.is_committing:
             migration.committing = after = self._after()

@@ -155,10 +155,11 @@ class NodeReport(Message):
 
 @dataclass(frozen=True)
 class NodeJoined(NodeReport):
-    """A node is up and has no units yet."""
+    """A node is up and has no units yet. Nodes of one host with the same `executor` are lost together."""
 
     address: str
     pid: int = 0
+    executor: str = ""
 
 
 @dataclass(frozen=True)
@@ -309,6 +310,7 @@ class Heartbeat(NodeReport):
     loading: int = 0  # units whose states have not arrived
     done_batch: Batch = NO_BATCH  # the newest batch that all active units on the node have taken
     next_timer_ms: int | None = None  # when the earliest processing-time timer is due
+    next_event_timers: dict[int, int] = field(default_factory=dict)  # likewise in event time, by stage
     staged_bytes: int = 0
     replayed_rows: int = 0
     units: tuple[UnitStatistics, ...] = ()

@@ -20,6 +20,12 @@ class NodeView:
     serving: bool
     heartbeat: Heartbeat | None = None
     heartbeat_at: float = 0.0
+    executor: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it runs, from the outside in: its host, and its executor if that is known."""
+        return _place(self.address, self.executor)
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class _Node:
     incarnation: str
     address: str = ""
     pid: int = 0
+    executor: str = ""
     joined: bool = False
     has_units: bool = False
     heartbeat: Heartbeat | None = None
@@ -76,16 +83,16 @@ class Nodes:
     def address(self, name: str) -> str:
         return self._nodes[name].address
 
-    def hosts(self) -> dict[str, str]:
-        """Return the host of every node that has joined."""
-        return {name: node.address.rpartition(":")[0] for name, node in self._nodes.items() if node.joined}
+    def places(self) -> dict[str, str]:
+        """Return where every node that has joined runs; see `NodeView.place`."""
+        return {name: _place(node.address, node.executor) for name, node in self._nodes.items() if node.joined}
 
     def join(self, event: NodeJoined) -> bool:
         """Note that a node has joined; return whether it is the current incarnation and joins for the first time."""
         node = self._nodes.get(event.node)
         if node is None or node.incarnation != event.incarnation or node.joined:
             return False
-        node.joined, node.address, node.pid = True, event.address, event.pid
+        node.joined, node.address, node.pid, node.executor = True, event.address, event.pid, event.executor
         self._failed_starts.pop(event.node, None)
         self._views.pop(event.node, None)
         return True
@@ -146,9 +153,8 @@ class Nodes:
             return self._all_views
         for name, node in self._nodes.items():
             if name not in self._views:
-                self._views[name] = NodeView(
-                    name, node.incarnation, node.address, node.pid, node.has_units, node.heartbeat, node.heartbeat_at
-                )
+                seen = node.pid, node.has_units, node.heartbeat, node.heartbeat_at, node.executor
+                self._views[name] = NodeView(name, node.incarnation, node.address, *seen)
         self._all_views = tuple(self._views[name] for name in self._nodes)
         return self._all_views
 
@@ -158,3 +164,8 @@ class Nodes:
     def _new_incarnation(self, name: str) -> str:
         self._launches += 1
         return f"{name}.{self._life()}.{self._launches}"
+
+
+def _place(address: str, executor: str) -> str:
+    host = address.rpartition(":")[0]
+    return f"{host}/{executor}" if executor else host

@@ -5,14 +5,20 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from elastic.operators import Stage
+from elastic.operators.graph import InputSpec, to_input_specs
+from elastic.operators.protected_keys import hash_protected_keys
 from elastic.operators.stage_runner import StageRunner
-from elastic.operators.stages import build_runners
+from elastic.operators.stages import build_runners, distinct_inputs
 from elastic.results import Description, StageDescription
 from elastic.routing import TableGrouping
 
 
-def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: int) -> Description:
-    """Return the stages with their schemas, as they travel to nodes and into the store."""
+def describe_pipeline(stages: Sequence[Stage], inputs: pa.Schema | Sequence[InputSpec], tasks: int) -> Description:
+    """Return the stages and inputs with their schemas, as they travel to nodes and into the store.
+
+    A schema stands for the only input.
+    """
+    specs = distinct_inputs(stages, to_input_specs(inputs))
     described = tuple(
         StageDescription(
             stage.name,
@@ -23,20 +29,32 @@ def describe_pipeline(stages: Sequence[Stage], input_schema: pa.Schema, tasks: i
             stage.grouping,
             stage.cost_key,
             stage.standbys,
+            hash_protected_keys(stage, runner.input_schema),
+            reads=stage.inputs,
+            output_delay=stage.output_delay,
         )
-        for stage, runner in zip(stages, build_runners(stages, input_schema), strict=True)
+        for stage, runner in zip(stages, build_runners(stages, specs), strict=True)
     )
     version = " ".join(f"{stage.name}={stage.operator.version}" for stage in stages)
-    return Description(described, tasks, version)
+    return Description(described, tasks, version, specs)
 
 
 def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
     """Return one runner for each stage, in order."""
     stages = [
-        Stage(stage.operator, stage.key, stage.name, grouping=stage.grouping, cost_key=stage.cost_key)
+        Stage(
+            stage.operator,
+            stage.key,
+            stage.name,
+            grouping=stage.grouping,
+            cost_key=stage.cost_key,
+            inputs=stage.reads,
+            output_delay=stage.output_delay,
+        )
         for stage in pipeline.stages
     ]
-    return build_runners(stages, pipeline.stages[0].input_schema, on_error)  # type: ignore[arg-type]
+    first_versions = [stage.first_version for stage in pipeline.stages]
+    return build_runners(stages, pipeline.inputs, on_error, first_versions)  # type: ignore[arg-type]
 
 
 def emitting(stages: Sequence[StageRunner]) -> list[bool]:
@@ -50,6 +68,17 @@ def count_standbys(pipeline: Description, default: int) -> list[int]:
         0 if stage.operator.stateless else default if stage.standbys is None else stage.standbys
         for stage in pipeline.stages
     ]
+
+
+def select_stateless_stages(pipeline: Description) -> tuple[int, ...]:
+    """Return the stages whose operators keep no state."""
+    return tuple(number for number, stage in enumerate(pipeline.stages) if stage.operator.stateless)
+
+
+def count_guest_standbys(pipeline: Description, default: int) -> list[int]:
+    """Return for each stage how many standbys its guests have: one at least where keys are protected."""
+    counts = count_standbys(pipeline, default)
+    return [max(1, count) if stage.protected else count for stage, count in zip(pipeline.stages, counts, strict=True)]
 
 
 def select_counted_stages(pipeline: Description, which: str) -> tuple[int, ...]:

@@ -234,10 +234,13 @@ class Placement:
         return committed.with_assignment(assignment, committed.epoch, standbys)
 
     def _standbys_by_task(self, owners: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Return the nodes that get rows for standbys: those that follow units of the first stage."""
+        """Return the nodes that get rows for standbys: those that follow units of the first stage.
+
+        Nodes that follow nothing but guests read their rows from the log: senders would bring those of all keys.
+        """
         following: list[list[str]] = [[] for _ in owners]
         for node in self.following():
-            for task in {unit.task for unit in self._standbys[node] if unit.stage == 0}:
+            for task in {unit.task for unit in self._standbys[node] if unit.stage == 0 and not unit.guests}:
                 if node != owners[task]:
                     following[task].append(node)
         return tuple(map(tuple, following)) if any(following) else ()

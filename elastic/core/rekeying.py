@@ -11,9 +11,12 @@ for rows. A rekeying is a sequence of portions, and a batch takes one:
 
 The next batch is sent by the new groupings. If the driver is lost before the first commit, nothing has happened; after
 it, the two rounds are repeated as any others are.
+
+Protected keys that are not among guests yet, after a restart that protects other keys than before, move in the same
+way, before a portion of a rekeying. That follows from the committed groupings, so there is no request to be lost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from elastic.core import events
@@ -22,6 +25,7 @@ from elastic.core.ids import Batch
 from elastic.routing import Groupings, KeyTargets
 
 _STORY_LENGTH = 1_000
+_PROTECTED_PER_BATCH = 256  # keys that a change of the protected keys moves with one batch: their sizes are not known
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class RekeyingView:
     size: float = 0.0
     stored_bytes: int = 0
     story: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line; its fields have everything."""
+        return f"RekeyingView({self.id!r}, {self.keys_done} of {self.keys} keys, batch={self.batch})"
 
     @property
     def is_over(self) -> bool:
@@ -82,7 +90,9 @@ class Rekeyings:
     A pause or a cancellation takes effect between two portions: what has begun is brought to its end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, groupings: Callable[[], Groupings] | None = None) -> None:
+        self._groupings = groupings
+        self._checked: tuple[Groupings, KeyTargets | None] | None = None  # the displaced keys of these groupings
         self._rekeying: _Rekeying | None = None
         self._view: RekeyingView | None = None
 
@@ -119,7 +129,7 @@ class Rekeyings:
     @property
     def is_due(self) -> bool:
         """Whether a batch should take a portion when no more rows can come in it."""
-        return self._rekeying is not None and self._rekeying.is_due
+        return (self._rekeying is not None and self._rekeying.is_due) or self._find_displaced() is not None
 
     @property
     def is_committing(self) -> bool:
@@ -132,6 +142,8 @@ class Rekeyings:
 
         None if all keys are where they should be: then the portion, and those after it that are alike, are done.
         """
+        if (displaced := self._find_displaced()) is not None:
+            return Regrouping(displaced.regroup(groupings), displaced.orders(groupings))
         rekeying = self._rekeying
         while rekeying is not None and rekeying.is_due:
             orders = rekeying.portion.orders(groupings)
@@ -176,6 +188,15 @@ class Rekeyings:
         if self._view.awaited != names:
             self._view = replace(self._view, awaited=names)
         return self._view
+
+    def _find_displaced(self) -> KeyTargets | None:
+        """Return keys that are to move because of a change of the protected keys; None while all are in place."""
+        if self._groupings is None:
+            return None
+        groupings = self._groupings()
+        if self._checked is None or self._checked[0] is not groupings:
+            self._checked = groupings, KeyTargets.of_displaced(groupings, _PROTECTED_PER_BATCH)
+        return self._checked[1]
 
     def _find(self, rekeying_id: str) -> _Rekeying | None:
         rekeying = self._rekeying

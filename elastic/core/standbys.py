@@ -31,22 +31,31 @@ _Origin = tuple[StateRef | None, Batch]  # a saved state, and the batch after wh
 
 
 class Standbys:
-    """The standbys of one job. `counts` says for each stage how many its units have.
+    """The standbys of one job. `counts` says for each stage how many its units have, `of_guests` how many its guests.
 
     `advance` is called after every event, and does nothing until one of the other methods says that there may be
     something to do.
     """
 
     def __init__(
-        self, placement: Placement, nodes: Nodes, counts: Sequence[int], install: Install, epoch: Callable[[], Epoch]
+        self,
+        placement: Placement,
+        nodes: Nodes,
+        counts: Sequence[int],
+        install: Install,
+        epoch: Callable[[], Epoch],
+        *,
+        of_guests: Sequence[int] = (),
     ) -> None:
         self._placement = placement
         self._nodes = nodes
         self._counts = tuple(counts)
         self._install = install
         self._epoch = epoch
-        self._number = max(self._counts, default=0)
+        self._of_guests = tuple(of_guests) or self._counts
+        self._number = max((*self._counts, *self._of_guests), default=0)
         self._places_are_due = self._number > 0 or bool(placement.committed.standbys)
+        self._hosts: dict[str, str] = {}  # of nodes, when standbys were placed
         self._was_moving = False
         self._changed = True
         self._left: set[str] = set()  # nodes that were asked to leave, and may be in the committed assignment yet
@@ -101,7 +110,7 @@ class Standbys:
         load = Counter(self._placement.count_units())
         for task in self._placement.tasks_of(lost):
             units = self._placement.units_of([task])
-            followed = [unit for unit in units if self._counts[unit.stage]]
+            followed = [unit for unit in units if self._count(unit)]
             if task in moving or not followed:
                 continue
             ready = [node for node in self._nodes.serving() if self._placement.has_standbys(node, followed)]
@@ -134,7 +143,7 @@ class Standbys:
     def wants(self, unit: UnitId, node: str) -> bool:
         """Whether the node should follow the unit, by what is committed or because the unit is about to move there."""
         places = self._placement.committed.standbys
-        is_placed = bool(places) and node in places[unit.task][: self._counts[unit.stage]]
+        is_placed = bool(places) and node in places[unit.task][: self._count(unit)]
         return (is_placed or self._placement.is_prepared(unit, node)) and self._placement.owner(unit) != node
 
     def _start_missing(self, *, is_moving: bool) -> list[Command]:
@@ -155,9 +164,10 @@ class Standbys:
             assignment = to_ownership(owners, nodes)
         standbys = carry_standbys(routing, assignment)
         serving = self._nodes.serving()
-        if self._places_are_due and not is_moving and serving.issuperset(assignment.nodes):
-            self._places_are_due = False
-            standbys = place_standbys(assignment, self._number, self._nodes.hosts(), standbys)
+        hosts = self._nodes.places()
+        if (self._places_are_due or hosts != self._hosts) and not is_moving and serving.issuperset(assignment.nodes):
+            self._places_are_due, self._hosts = False, hosts
+            standbys = place_standbys(assignment, self._number, hosts, standbys)
         if assignment is routing.assignment and standbys == routing.standbys:
             return []
         self._placement.is_committing = True
@@ -192,8 +202,11 @@ class Standbys:
         units = {*self._placement.units_of(tasks), *self._placement.prepared_for(node)}
         return {unit for unit in units if self.wants(unit, node)}
 
+    def _count(self, unit: UnitId) -> int:
+        return (self._of_guests if unit.guests else self._counts)[unit.stage]
+
     def _has_all(self, unit: UnitId) -> bool:
         """Whether all nodes that should follow the unit have caught up: only then may another standby go."""
         places = self._placement.committed.standbys
-        wanted = places[unit.task][: self._counts[unit.stage]] if places else ()
+        wanted = places[unit.task][: self._count(unit)] if places else ()
         return all(self._placement.has_standbys(node, [unit]) for node in wanted if node != self._placement.owner(unit))

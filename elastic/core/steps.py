@@ -43,12 +43,12 @@ class Step:
 
     def to_json(self) -> list[Any]:
         """Return a list, not a dict: an `InstallUnits` may name thousands of steps."""
-        return [*self.position, self.complete, [ref.to_json() for ref in self.logs], list(self.time)]
+        return [*self.position, self.complete, [ref.to_json() for ref in self.logs], self.time.to_json()]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:
         batch, round_, complete, logs, time = document
-        return cls(Position(batch, round_), complete, tuple(map(LogRef.from_json, logs)), BatchTime(*time))
+        return cls(Position(batch, round_), complete, tuple(map(LogRef.from_json, logs)), BatchTime.from_json(time))
 
 
 def steps_of(manifest: Manifest) -> tuple[Step, ...]:

@@ -33,6 +33,7 @@ from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.results import UNIT
 from elastic.routing import Routing
+from storage.state import SavedState
 
 
 class ReadyStep(NamedTuple):
@@ -68,11 +69,12 @@ class StepResult:
 
 
 class Capture(NamedTuple):
-    """A copy of a unit's state as of a batch; later steps do not change it."""
+    """A copy of a unit's state as of a batch, and the operator's version; later steps do not change it."""
 
     unit: UnitId
     state: Any
     batch: Batch
+    version: str = "1"
 
 
 class Answer(NamedTuple):
@@ -112,6 +114,7 @@ class UnitHost:
         self._runners = runners
         self._units: dict[UnitId, HostedUnit] = {}
         self._follows = False  # whether any of them is a standby
+        self.only_follows = False  # whether all of them are, so that no result waits for this node
         self._steps: dict[Position, _KnownStep] = {}
         self._followed_steps = 0  # known ones that only standbys have to take
         self._snapshot: TakeSnapshot | None = None
@@ -144,12 +147,20 @@ class UnitHost:
         unit = self._units.get(unit_id)
         return unit is not None and unit.is_standby
 
-    def set_state(self, handle: UnitHandle, saved: Any) -> bool:
-        """Give a unit its saved state (None: an empty one), so that it can take steps; False if it waits for none."""
+    def set_state(self, handle: UnitHandle, saved: SavedState | None) -> bool:
+        """Give a unit its saved state (None: an empty one), so that it can take steps; False if it waits for none.
+
+        A state of an older version of the operator is upgraded; raises `UpgradeFailed`.
+        """
         if not self.is_waiting_for(handle):
             return False
-        runner = self._runners[handle.unit.stage]
-        self._units[handle.unit].state = runner.new_state() if saved is None else runner.restore(saved)
+        runner, unit = self._runners[handle.unit.stage], self._units[handle.unit]
+        if saved is None:
+            unit.state = runner.new_state()
+            return True
+        unit.state = runner.load(saved, handle.unit)
+        if runner.version_of(saved.meta) != runner.version:
+            unit.changed = Batch(max(unit.changed, unit.through + 1))  # so that the next snapshot saves it
         return True
 
     def release(self, message: ReleaseUnits) -> tuple[UnitId, ...]:
@@ -332,6 +343,15 @@ class UnitHost:
         due = [at_ms for state in states if (at_ms := state.timers.next_ms("processing")) is not None]
         return min(due, default=None)
 
+    def next_event_timers(self) -> dict[int, int]:
+        """Return by stage when the earliest event-time timer of an active unit here is due, where one is set."""
+        due: dict[int, int] = {}
+        for unit in self._active():
+            at_ms = None if unit.state is None else unit.state.timers.next_ms("event")
+            if at_ms is not None:
+                due[unit.id.stage] = min(at_ms, due.get(unit.id.stage, at_ms))
+        return due
+
     def lookup(
         self, unit_id: UnitId, key: tuple[Any, ...], partials: pa.Table | None = None, *, stale: bool = False
     ) -> Answer:
@@ -389,14 +409,7 @@ class UnitHost:
         self, unit: HostedUnit, step: Step, slices: Sequence[pa.Table], before_unit: Callable[[UnitId], None]
     ) -> StepOutput | None:
         runner = self._runners[unit.id.stage]
-        moment = Moment(
-            unit.id,
-            step.batch,
-            step.round,
-            step.time.timestamp_ms,
-            step.time.watermark_ms,
-            step.time.next_watermark_ms,
-        )
+        moment = runner.moment(unit.id, step.batch, step.round, step.time)
         assert unit.state is not None  # noqa: S101 - for the type checker; next_position has checked it
         if not slices and not runner.is_due(unit.state, moment):
             return None
@@ -424,9 +437,8 @@ class UnitHost:
         result.rows += output.rows
         if output.sink is not None and output.sink.num_rows:
             result.results.setdefault(stage, []).append(_with_number(output.sink, unit.id))
-        for target, rows in ((stage + 1, output.next), (stage, output.self_)):
-            if rows is not None and rows.num_rows:
-                result.emitted.setdefault(target, []).append(rows)
+        for target, rows in self._runners[stage].emitted(output):
+            result.emitted.setdefault(target, []).append(rows)
         if output.parts is not None:
             result.parts.append(output.parts)
         if output.quarantined is not None and output.quarantined.num_rows:
@@ -434,16 +446,19 @@ class UnitHost:
 
     def _capture_if_changed(self, unit: HostedUnit) -> Capture | UnchangedUnit:
         assert self._snapshot is not None  # noqa: S101 - for the type checker; there is something to capture
-        if unit.changed <= self._snapshot.saved[unit.id]:
+        saved = self._snapshot.saved[unit.id]
+        if unit.changed <= saved or unit.position.batch <= saved:
             return UnchangedUnit(unit.id, unit.changed, unit.position.batch)
         return self._capture(unit)
 
     def _capture(self, unit: HostedUnit) -> Capture:
         assert unit.state is not None  # noqa: S101 - for the type checker; the callers have checked it
-        return Capture(unit.id, self._runners[unit.id.stage].capture(unit.state), unit.position.batch)
+        runner = self._runners[unit.id.stage]
+        return Capture(unit.id, runner.capture(unit.state), unit.position.batch, runner.version)
 
     def _roles_changed(self) -> None:
-        self._follows = any(unit.is_standby for unit in self._units.values())
+        roles = {unit.is_standby for unit in self._units.values()}
+        self._follows, self.only_follows = True in roles, roles == {True}
         self._forget_steps()
 
     def _forget_steps(self) -> None:

@@ -44,6 +44,13 @@ class JobView:
     spares: int = 0  # processes that wait for the name of a node
     standbys_without_node: int = 0  # of each unit: so many of those asked for have no place, on other nodes
 
+    def __repr__(self) -> str:
+        """One line; its fields have everything."""
+        return (
+            f"JobView(nodes={len(self.nodes)}, epoch={self.epoch}, batch={self.newest_batch}, "
+            f"published={self.published_batch}, pending={self.pending_batches}, losses={self.losses})"
+        )
+
     @property
     def epoch(self) -> Epoch:
         return Epoch(self.manifest.epoch)
@@ -105,3 +112,13 @@ class JobView:
             if heartbeat.done_batch >= self.newest_batch and heartbeat.next_timer_ms is not None
         ]
         return min(due, default=None)
+
+    def next_event_timers(self) -> list[tuple[int, int]]:
+        """Return pairs of a stage and a time of its next event-time timers, as nodes with the newest batch report."""
+        heartbeats = [node.heartbeat for node in self.nodes if node.heartbeat is not None]
+        return [
+            timer
+            for heartbeat in heartbeats
+            if heartbeat.done_batch >= self.newest_batch
+            for timer in heartbeat.next_event_timers.items()
+        ]

@@ -22,6 +22,7 @@ from elastic.errors import CheckpointMismatch, NodeInUse, NodeStartFailed, NodeS
 from elastic.pauses import PauseMeter
 from elastic.results import ResultLog
 from elastic.wire.failures import failure_from_json
+from storage.errors import StorageError
 from storage.state import BatchTime, Collector, InputLog, LogRef, Manifests, SourceBatch
 
 _log = logging.getLogger(__name__)
@@ -252,7 +253,16 @@ class Driver:
             unfinished.append(f"{', '.join(late)} did not leave in time; the driver cancelled the Spark job of each.")
         if not self._store.close(deadline.left()):
             unfinished.append("A write to the store did not return; the next run finds out whether it happened.")
+        else:
+            self._release()
         return unfinished
+
+    def _release(self) -> None:
+        """Note in the manifest that no driver runs; without that, `elastic resign` would have to fence this one."""
+        try:
+            self._manifests.release()
+        except StorageError as error:
+            _log.info("the manifest of %s does not say that the job ended: %s", self._context.name, error)
 
     def _post(self, event: events.Event, cause: str) -> None:
         self._loop.post(event, cause)
@@ -270,7 +280,8 @@ class Driver:
             paused = self._paused_seconds(pauses)
             for lost in self.links.overdue(paused):
                 self._loop.post(lost)
-            self.links.replenish_spares(paused)
+            if not self.view.is_moving:  # a process that starts takes what the stream and the migration need
+                self.links.replenish_spares(paused)
             late = threads.monotonic() - snapshot_at
             if late >= (_POSTPONED * settings.snapshot_seconds if self.view.is_moving else 0.0):
                 self._loop.post(events.SnapshotDue())

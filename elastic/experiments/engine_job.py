@@ -14,7 +14,9 @@ from elastic.ingest.batch_spec import BatchSpec
 from elastic.ingest.partition_sender import Connections, PartitionStatus, send_partition
 from elastic.job.job import Job
 from elastic.local import LocalNetwork
+from elastic.local.launcher import ThreadLauncher
 from elastic.local.run import TableSource, local_run
+from elastic.node.spec import NodeSpec
 from elastic.operators import Stage
 from elastic.results.sinks import MemorySink
 
@@ -46,9 +48,17 @@ class WrongResults(AssertionError):
 
 
 class EngineJob(NamedTuple):
+    """A job that runs, with its source, its sink, and what starts its nodes."""
+
     job: Job
     source: SenderSource
     sink: MemorySink
+    launcher: ThreadLauncher
+
+    def kill(self, node: str) -> None:
+        """End a node in the middle of its work; it reports nothing more."""
+        *_, newest = (one for one in self.launcher.incarnations.values() if one.node == node)
+        self.launcher.end(newest)
 
     def await_published(self) -> None:
         """Wait until the results of all batches are published."""
@@ -57,14 +67,28 @@ class EngineJob(NamedTuple):
 
 @contextmanager
 def start_job(
-    stages: Sequence[Stage], schema: pa.Schema, *, senders: int, nodes: int, tasks: int, settings: Mapping[str, Any]
+    stages: Sequence[Stage],
+    schema: pa.Schema,
+    *,
+    senders: int,
+    nodes: int,
+    tasks: int,
+    settings: Mapping[str, Any],
+    store: str | None = None,
 ) -> Iterator[EngineJob]:
-    """Run a job on a source without batches; the block appends some."""
+    """Run a job on a source without batches; the block appends some. Without a `store` its state is in memory."""
     source, sink = SenderSource(senders), MemorySink()
+    launchers: list[ThreadLauncher] = []
+
+    def launch(common: NodeSpec) -> ThreadLauncher:
+        launchers.append(ThreadLauncher(common, source.network))
+        return launchers[-1]
+
     options = {"nodes": nodes, "tasks": tasks, "settings": settings, "network": source.network, "sink": sink}
+    options |= {"store": store, "launcher": launch}
     try:
         with local_run(source, key=(), operator=stages, schema=schema, **options) as job:  # type: ignore[arg-type]
-            yield EngineJob(job, source, sink)
+            yield EngineJob(job, source, sink, launchers[0])
     finally:
         source.close()
 

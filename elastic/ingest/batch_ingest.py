@@ -1,11 +1,12 @@
 """The driver's side of a batch: numbers it, lets senders log it, and returns when it is committed."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any, Protocol, Self
 
 from elastic import threads
 from elastic.core.ids import Batch
@@ -14,11 +15,12 @@ from elastic.core.view import JobView
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
 from elastic.errors import CheckpointMismatch, JobStopped
-from elastic.ingest.batch_spec import BatchSpec
+from elastic.ingest.batch_spec import BatchSpec, InputPlan, Slots, StageFeed
 from elastic.ingest.partition_sender import PartitionStatus
-from elastic.operators.combiner import Combiner
+from elastic.operators.graph import InputSpec, Watermarks
+from elastic.operators.stage_runner import StageRunner
 from elastic.retry import retry_while_unavailable
-from elastic.routing import ShuffleGrouping
+from elastic.routing import Grouping, ShuffleGrouping
 from elastic.routing.shuffle import NO_FORECAST, Forecast
 from storage.state import BatchTime, SourceBatch
 
@@ -49,12 +51,34 @@ class BatchSource(Protocol):
 
 @dataclass(frozen=True)
 class IngestPlan:
-    """How rows become a batch: their key and their event time, and what the operator combines before they travel."""
+    """How rows become a batch: those of each input, and how time passes with them. `stages` is their number."""
 
-    key: tuple[str, ...]
-    combine: Combiner | None = None
-    event_time: str | None = None
-    watermark_delay_ms: int = 0
+    inputs: tuple[InputPlan, ...]
+    watermarks: Watermarks
+    stages: int = 1
+
+    @classmethod
+    def of(cls, inputs: Sequence[InputSpec], runners: Sequence[StageRunner], slots: Sequence[Slots] = ()) -> Self:
+        """Return the plan of a job from its inputs, in the order of their numbers, and the runners of its stages.
+
+        `slots` are those of each input (see `InputPlan`), if it comes in any.
+        """
+        plans = tuple(
+            InputPlan(spec.name, spec.event_time, _find_feeds(spec.name, runners), found)
+            for spec, found in zip(inputs, slots or [()] * len(inputs), strict=True)
+        )
+        watermarks = Watermarks(tuple(inputs), tuple(runner.clock for runner in runners))
+        return cls(plans, watermarks, len(runners))
+
+
+def _find_feeds(name: str, runners: Sequence[StageRunner]) -> tuple[StageFeed, ...]:
+    """Return the ways of the rows of an input to the stages that read it."""
+    return tuple(
+        StageFeed(runner.stage, runner.grouped_by, runner.combiner, None if feed.schema is None else feed)
+        for runner in runners
+        for feed in runner.feeds
+        if feed.source == name
+    )
 
 
 class BatchIngest:
@@ -72,8 +96,20 @@ class BatchIngest:
         self._stopped = threads.Event()
         self._abandons_batches = False
         self._senders = 1  # of the latest batch
+        self._first_ms: int | None = None  # when this life first looked at the clock
         self._costs: tuple[NodeCosts, ...] = ()
-        self._known = NO_FORECAST  # from these costs
+        self._known: dict[int, Forecast] = {}  # from these costs, by stage
+
+    @property
+    def next_tick_ms(self) -> int | None:
+        """When time has to pass though no rows come: now if stages that lag behind can catch up; None if it need not.
+
+        Else when an input becomes idle and lets the watermark of the others pass.
+        """
+        view, watermarks = self._driver.view, self._plan.watermarks
+        if watermarks.is_draining(view.latest_time, view.next_event_timers()):
+            return 0
+        return watermarks.next_idle_ms(view.latest_time, self._began_ms)
 
     @property
     def next_source_batch(self) -> int:
@@ -104,8 +140,8 @@ class BatchIngest:
         if self._clock_ms() < due_ms or not self._gate.acquire(blocking=False):
             return False
         try:
-            number, watermark_ms = self._next_number(), self._watermark_ms()
-            time = BatchTime(number, self._clock_ms(), watermark_ms, watermark_ms)
+            number = self._next_number()
+            time = self._time(number, self._clock_ms(), {})
             return self._commit(number, (), time, self._known_source(), self._driver.view.routing.groupings.epoch, {})
         finally:
             self._gate.release()
@@ -172,8 +208,7 @@ class BatchIngest:
         for status in statuses:
             status.check()
         logs = tuple(ref for status in statuses for ref in status.logs)
-        watermark_ms = self._watermark_ms()
-        time = BatchTime(number, timestamp_ms, watermark_ms, self._watermark_after(statuses, watermark_ms))
+        time = self._time(number, timestamp_ms, _merge_seen(statuses))
         source = SourceBatch(batch, digest.result(_OFFSETS_SECONDS))
         self._senders = max(1, len(statuses))
         seconds = Counter[str]()
@@ -234,24 +269,22 @@ class BatchIngest:
     def _next_number(self) -> Batch:
         return Batch(self._driver.view.newest_batch + 1)
 
+    @property
+    def _began_ms(self) -> int:
+        """When the stream of this life began."""
+        self._first_ms = self._clock_ms() if self._first_ms is None else self._first_ms
+        return self._first_ms
+
+    def _time(self, number: Batch, timestamp_ms: int, seen: Mapping[int, int | None]) -> BatchTime:
+        """Return the clock of a batch, from that of the batch before."""
+        began_ms = min(self._began_ms, timestamp_ms)
+        return self._plan.watermarks.advance(self._driver.view.latest_time, number, timestamp_ms, seen, began_ms)
+
     def _clock_ms(self) -> int:
         """Return the processing time; it does not go back when the machine's clock does."""
         latest = self._driver.view.latest_time
         now_ms = threads.time_ns() // 1_000_000
         return now_ms if latest is None else max(now_ms, latest.timestamp_ms)
-
-    def _watermark_ms(self) -> int | None:
-        """Return the watermark after the newest committed batch, of this life of the job or the one before."""
-        latest = self._driver.view.latest_time
-        return None if latest is None else latest.next_watermark_ms
-
-    def _watermark_after(self, statuses: list[PartitionStatus], before_ms: int | None) -> int | None:
-        """Return the latest event time of all batches, less the delay; it never goes back."""
-        latest = [status.latest_ms for status in statuses if status.latest_ms is not None]
-        if not latest:
-            return before_ms
-        watermark = max(latest) - self._plan.watermark_delay_ms
-        return watermark if before_ms is None else max(before_ms, watermark)
 
     def _spec(self, number: Batch) -> BatchSpec:
         context, plan, view = self._context, self._plan, self._driver.view
@@ -263,26 +296,44 @@ class BatchIngest:
             context.token,
             context.access,
             context.settings,
-            plan.key,
-            plan.event_time,
-            plan.combine,
-            self._forecast(number),
+            plan.inputs,
+            plan.stages,
+            self._forecasts(number),
             self._senders,
         )
 
-    def _forecast(self, number: Batch) -> Forecast:
-        """Return what the nodes have measured and have left, for a first stage that is shuffled by costs."""
+    def _forecasts(self, number: Batch) -> dict[int, Forecast]:
+        """Return what the nodes have measured and have left, of the stages that are shuffled and read an input."""
+        groupings = self._driver.view.route.groupings
+        stages = sorted({feed.stage for plan in self._plan.inputs for feed in plan.feeds})
+        return {stage: self._forecast(number, stage) for stage in stages if _is_shuffled(groupings[stage])}
+
+    def _forecast(self, number: Batch, stage: int) -> Forecast:
         view = self._driver.view
-        grouping = view.route.groupings[0]
-        if not isinstance(grouping, ShuffleGrouping):
-            return NO_FORECAST
-        known = self._read_costs(view.costs()) if grouping.is_measured else NO_FORECAST
+        grouping = view.route.groupings[stage]
+        is_measured = isinstance(grouping, ShuffleGrouping) and grouping.is_measured
+        known = self._read_costs(view.costs(), stage) if is_measured else NO_FORECAST
         now = threads.monotonic()
         backlogs = {node: max(0.0, end - now) for node, end in view.work_ends.items()}
         return replace(known, batch=number, backlogs=backlogs)
 
-    def _read_costs(self, costs: tuple[NodeCosts, ...]) -> Forecast:
-        """Return what these costs tell of the first stage; they change with heartbeats, not with batches."""
+    def _read_costs(self, costs: tuple[NodeCosts, ...], stage: int) -> Forecast:
+        """Return what these costs tell of a stage; they change with heartbeats, not with batches."""
         if costs != self._costs:
-            self._costs, self._known = costs, forecast_stage(costs, 0)
-        return self._known
+            self._costs, self._known = costs, {}
+        if stage not in self._known:
+            self._known[stage] = forecast_stage(costs, stage)
+        return self._known[stage]
+
+
+def _is_shuffled(grouping: Grouping) -> bool:
+    return isinstance(grouping, ShuffleGrouping)
+
+
+def _merge_seen(statuses: Iterable[PartitionStatus]) -> dict[int, int | None]:
+    """Return the latest event time of each input that has rows."""
+    seen: dict[int, int | None] = {}
+    for number, latest_ms in chain.from_iterable(status.seen for status in statuses):
+        known = seen.get(number)
+        seen[number] = latest_ms if known is None else known if latest_ms is None else max(known, latest_ms)
+    return seen

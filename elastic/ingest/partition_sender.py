@@ -1,12 +1,16 @@
 """The sender of one source partition of one batch: splits rows by unit, logs them, and brings them to the nodes.
 
+In a job with several inputs the rows of a partition are mostly of one of them, and a column says of which. They go to
+every stage that reads this input.
+
 Only the log matters. A node that cannot be reached, has no room or moved on reads the rows from there, so nothing that
 happens to nodes can fail a batch. A sender reports what is wrong with rows to the driver instead of raising it: Spark
 would repeat what cannot succeed.
 """
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -17,12 +21,13 @@ import pyarrow.compute as pc
 
 from elastic import threads
 from elastic.errors import ElasticError
-from elastic.ingest.batch_spec import HASH, BatchSpec
-from elastic.ingest.row_checks import check_rows
+from elastic.ingest.batch_spec import HASH, INPUT_NUMBER, BatchSpec, InputPlan, StageFeed
+from elastic.ingest.row_checks import check_keys, check_sizes
 from elastic.operators.event_times import to_milliseconds
 from elastic.operators.measured import mark_group_rows
 from elastic.retry import retry_while_unavailable
-from elastic.routing import SplitRows, UnitChooser, hash_rows, split
+from elastic.routing import RowPlacer, SplitRows, UnitChooser, hash_rows, split
+from elastic.routing.shuffle import NO_FORECAST
 from elastic.routing.unit_numbers import to_ranges
 from elastic.wire import Network, Peer, PeerUnavailable, Refused
 from elastic.wire.failures import failure_from_json, failure_to_json
@@ -36,12 +41,15 @@ _UPLOADS = 8  # at a time
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """What a sender logged: the log objects, the rows in them, and their latest event time; or why it could not."""
+    """What a sender logged: the log objects, and the rows in them; or why it could not.
+
+    `seen` has the latest event time of each input that has rows, by its number.
+    """
 
     logs: tuple[LogRef, ...] = ()
     rows: int = 0
     bytes: int = 0
-    latest_ms: int | None = None
+    seen: tuple[tuple[int, int | None], ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)  # that the rows will take, by node, if that is estimated
     failure: dict[str, Any] | None = None
 
@@ -56,7 +64,8 @@ class PartitionStatus:
     @classmethod
     def from_json(cls, text: str) -> Self:
         document = json.loads(text)
-        return cls(**{**document, "logs": tuple(map(LogRef.from_json, document["logs"]))})
+        logs, seen = tuple(map(LogRef.from_json, document["logs"])), tuple(map(tuple, document["seen"]))
+        return cls(**{**document, "logs": logs, "seen": seen})
 
 
 class Connections:
@@ -110,12 +119,11 @@ class _PartitionSender:
         self._log = InputLog(
             connections.store(spec), spec.store.secret, spec.job, compression=spec.settings.compression
         )
-        forecast = spec.forecast.of_sender(partition, spec.senders)
-        self._placer = connections.chooser(spec).place(spec.routing, 0, forecast)
+        self._placers = {feed.stage: self._placer(feed.stage) for plan in spec.inputs for feed in plan.feeds}
         self._refs: list[LogRef] = []
         self._rows = 0
         self._bytes = 0
-        self._latest_ms: int | None = None
+        self._seen: dict[int, int | None] = {}
 
     def send_all(self, batches: Iterable[pa.RecordBatch]) -> PartitionStatus:
         waiting: list[pa.RecordBatch] = []
@@ -124,39 +132,81 @@ class _PartitionSender:
             waiting.append(batch)
             size += batch.nbytes
             if size >= self._spec.settings.chunk_bytes:
-                self._send(pa.Table.from_batches(waiting))
+                self._send_inputs(pa.Table.from_batches(waiting))
                 waiting, size = [], 0
         if waiting:
-            self._send(pa.Table.from_batches(waiting))
-        return PartitionStatus(tuple(self._refs), self._rows, self._bytes, self._latest_ms, dict(self._placer.seconds))
+            self._send_inputs(pa.Table.from_batches(waiting))
+        seconds: Counter[str] = Counter()
+        for placer in self._placers.values():
+            seconds.update(placer.seconds)
+        seen = tuple(sorted(self._seen.items()))
+        return PartitionStatus(tuple(self._refs), self._rows, self._bytes, seen, dict(seconds))
 
-    def _send(self, rows: pa.Table) -> None:
-        rows = check_rows(rows, self._spec)
-        self._note_event_time(rows)
-        self._rows += rows.num_rows
+    def _placer(self, stage: int) -> RowPlacer:
+        forecast = self._spec.forecasts.get(stage, NO_FORECAST).of_sender(self._partition, self._spec.senders)
+        return self._connections.chooser(self._spec).place(self._spec.routing, stage, forecast)
+
+    def _send_inputs(self, rows: pa.Table) -> None:
+        for number, some in _split_inputs(rows):
+            self._send(number, some)
+
+    def _send(self, number: int, rows: pa.Table) -> None:
+        """Log the rows of an input once, with what each stage that reads it gets, and bring them to the nodes."""
+        plan = self._spec.inputs[number]
+        rows = plan.unpack(rows)
+        check_sizes(rows, self._spec)
+        by_feed = [(feed, self._adapt(rows, feed)) for feed in plan.feeds]
+        # Rows that are dropped because they have no key do not count, unless another stage may have taken them.
+        counted = by_feed[0][1] if len(by_feed) == 1 else rows
+        self._note(number, plan, counted)
+        self._rows += counted.num_rows
         self._bytes += rows.nbytes
-        if self._spec.combine is not None and rows.num_rows:
-            rows = self._spec.combine(rows)
-        if not rows.num_rows:
-            return
-        parts = split(*self._with_unit_numbers(rows))
+        parts = [
+            (feed.stage, split(*self._with_unit_numbers(combined, feed)))
+            for feed, adapted in by_feed
+            if (combined := _combine(adapted, feed)).num_rows
+        ]
+        if parts:
+            self._log_and_upload(parts)
+
+    def _adapt(self, rows: pa.Table, feed: StageFeed) -> pa.Table:
+        return check_keys(rows if feed.feed is None else feed.feed(rows), self._spec, feed)
+
+    def _log_and_upload(self, parts: Sequence[tuple[int, SplitRows]]) -> None:
         ref = LogRef.new(self._spec.batch, 0, self._partition, len(self._refs))
-        destinations = self._destinations(parts).items()
-        uploads = [self._connections.uploads.submit(self._upload, ref, node, part) for node, part in destinations]
-        slices = parts.slices()
+        uploads = [
+            self._connections.uploads.submit(self._upload, ref, node, part, covered)
+            for covered, stage_parts in self._covered(parts)
+            for node, part in self._destinations(stage_parts).items()
+        ]
+        slices: dict[int, pa.Table] = {}
+        for _, stage_parts in parts:
+            slices.update(stage_parts.slices())
         retry_seconds = self._spec.settings.store_retry_seconds
         self._refs.append(retry_while_unavailable(lambda: self._log.append_as(ref, slices), retry_seconds))
         for upload in uploads:
             upload.result()
 
-    def _with_unit_numbers(self, rows: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    def _covered(self, parts: Sequence[tuple[int, SplitRows]]) -> Iterator[tuple[list[int], SplitRows]]:
+        """Yield the rows of each stage with the stages that an upload of them covers.
+
+        The first one covers also all stages that get no rows: a node that had to look for these would read the log.
+        """
+        of_stages = {stage for stage, _ in parts}
+        without = [stage for stage in range(self._spec.stages) if stage not in of_stages]
+        for stage, stage_parts in parts:
+            yield sorted([stage, *without]), stage_parts
+            without = []
+
+    def _with_unit_numbers(self, rows: pa.Table, feed: StageFeed) -> tuple[pa.Table, npt.NDArray[np.int64]]:
         """Return the rows and the unit of each. Hashes come with the rows, or are computed where that is cheaper."""
         if HASH in rows.column_names:
             hashes = rows[HASH].to_numpy()
             rows = rows.drop_columns([HASH])
         else:
-            hashes = hash_rows(rows, self._spec.key)
-        return mark_group_rows(rows, self._placer.group_rows), self._placer.unit_numbers(hashes)
+            hashes = hash_rows(rows, feed.key)
+        placer = self._placers[feed.stage]
+        return mark_group_rows(rows, placer.group_rows), placer.unit_numbers(hashes)
 
     def _destinations(self, parts: SplitRows) -> dict[str, SplitRows]:
         """Return what each node gets; nodes without rows learn that too, or they would have to read the log."""
@@ -164,11 +214,11 @@ class _PartitionSender:
         with_rows = parts.for_node(self._spec.routing)
         return {node: with_rows.get(node, nothing) for node in self._spec.addresses}
 
-    def _upload(self, ref: LogRef, node: str, part: SplitRows) -> None:
+    def _upload(self, ref: LogRef, node: str, part: SplitRows, stages: Sequence[int]) -> None:
         spec = self._spec
         header = {
             "ref": ref.to_json(),
-            "covers": to_ranges(unit.number for unit in spec.routing.units_on(node, [0])),
+            "covers": to_ranges(unit.number for unit in spec.routing.units_on(node, stages)),
             "unit_numbers": part.unit_numbers,
             "offsets": part.offsets[1:],
         }
@@ -178,9 +228,27 @@ class _PartitionSender:
         except (PeerUnavailable, Refused):
             self._connections.drop_peer(address, spec.token)  # the node reads the log
 
-    def _note_event_time(self, rows: pa.Table) -> None:
-        if self._spec.event_time is not None:
-            latest = pc.max(rows[self._spec.event_time])
+    def _note(self, number: int, plan: InputPlan, rows: pa.Table) -> None:
+        """Note that an input has rows, and their latest event time."""
+        if not rows.num_rows:
+            return
+        known = self._seen.setdefault(number, None)
+        if plan.event_time is not None:
+            latest = pc.max(rows[plan.event_time])
             latest_ms = to_milliseconds(pa.array([latest], latest.type))[0].as_py()
             if latest_ms is not None:
-                self._latest_ms = latest_ms if self._latest_ms is None else max(self._latest_ms, latest_ms)
+                self._seen[number] = latest_ms if known is None else max(known, latest_ms)
+
+
+def _combine(rows: pa.Table, feed: StageFeed) -> pa.Table:
+    return feed.combine(rows) if feed.combine is not None and rows.num_rows else rows
+
+
+def _split_inputs(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of each input. Spark keeps them in partitions of their own, unless it joins those of a union."""
+    if INPUT_NUMBER not in rows.column_names:
+        yield 0, rows
+        return
+    found = sorted(rows[INPUT_NUMBER].unique().to_pylist())
+    for number in found:
+        yield number, rows if len(found) == 1 else rows.filter(pc.equal(rows[INPUT_NUMBER], number))

@@ -4,32 +4,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elastic.errors import NullKey, RowTooLarge
-from elastic.ingest.batch_spec import BatchSpec
+from elastic.ingest.batch_spec import BatchSpec, StageFeed
 
 
-def check_rows(rows: pa.Table, spec: BatchSpec) -> pa.Table:
-    """Return the rows to send; nearly free where no key is null and no row can be too large."""
-    _check_sizes(rows, spec)
-    return _check_keys(rows, spec)
+def check_keys(rows: pa.Table, spec: BatchSpec, feed: StageFeed) -> pa.Table:
+    """Return the rows to send to a stage, by the setting `null_keys`; nearly free where no key is null.
 
-
-def _check_keys(rows: pa.Table, spec: BatchSpec) -> pa.Table:
-    """Apply the setting `null_keys`. A key of several columns is null where all of them are."""
+    A key of several columns is null where all of them are.
+    """
     policy = spec.settings.null_keys
-    if policy == "keep" or not spec.routing.groupings[0].needs_key:
+    if policy == "keep" or not spec.routing.groupings[feed.stage].needs_key:
         return rows
-    if not all(rows[name].null_count for name in spec.key):
+    if not all(rows[name].null_count for name in feed.key):
         return rows
-    missing = pc.is_null(rows[spec.key[0]])
-    for name in spec.key[1:]:
+    missing = pc.is_null(rows[feed.key[0]])
+    for name in feed.key[1:]:
         missing = pc.and_(missing, pc.is_null(rows[name]))
     count = pc.sum(missing).as_py() or 0
     if count and policy == "fail":
-        raise NullKey(", ".join(spec.key), count, spec.batch)
+        raise NullKey(", ".join(feed.key), count, spec.batch)
     return rows.filter(pc.invert(missing)) if count else rows
 
 
-def _check_sizes(rows: pa.Table, spec: BatchSpec) -> None:
+def check_sizes(rows: pa.Table, spec: BatchSpec) -> None:
+    """Raise `RowTooLarge` for a row that does not fit; nearly free where none can be too large."""
     limit = spec.settings.max_row_bytes
     if rows.nbytes <= limit:
         return

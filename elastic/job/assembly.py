@@ -1,4 +1,4 @@
-"""Puts a job together: takes over what the store has of it, and connects driver, ingest, stream and sink."""
+"""Puts a job together: takes over what the store has of it, and connects driver, ingest, stream and sinks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,16 +6,17 @@ from typing import TypeVar
 
 from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch
-from elastic.core.pipeline import count_standbys, emitting, runners
+from elastic.core.pipeline import count_guest_standbys, count_standbys, emitting, runners, select_stateless_stages
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
 from elastic.driver.launcher import Launcher
 from elastic.ingest.batch_ingest import BatchIngest, BatchSource, IngestPlan
 from elastic.job.job import Job
-from elastic.job.restart import find_published, recover_manifest
+from elastic.job.restart import find_published, recover_manifest, with_stored_versions
 from elastic.job.stream import Stream
 from elastic.node.spec import NodeSpec
-from elastic.results import ResultLog, Sink, SinkWriter
+from elastic.results import ResultLog
+from elastic.results.stage_sinks import StageSinks
 from elastic.routing import Routing
 from storage.state import Manifests
 
@@ -31,26 +32,27 @@ class Surroundings:
     stream: Callable[[BatchIngest], Stream]
     check_room: Callable[[int], None]
     on_end: Callable[[Job], None]
+    # Of each input, where its columns come under other names: pairs of that name and the name in the job.
+    slots: tuple[tuple[tuple[str, str], ...], ...] = ()
 
 
 def assemble_job(
     context: JobContext,
     surroundings: Surroundings,
-    sink: Sink,
+    sinks: StageSinks,
     *,
     nodes: int,
-    event_time: str | None = None,
-    watermark_delay_ms: int = 0,
     job_class: Callable[..., AnyJob],
 ) -> AnyJob:
     """Return a job that is not started. It continues with the nodes that it had; `nodes` is for a new one."""
     name, pipeline, settings = context.name, context.pipeline, context.settings
     manifests = Manifests(context.store, context.secret, name)
-    manifest = recover_manifest(manifests, name, pipeline, event_time, nodes)
+    manifest = recover_manifest(manifests, name, pipeline, nodes)
     routing = replace(Routing.from_json(manifest.assignment), epoch=manifest.epoch)
+    pipeline = with_stored_versions(pipeline, manifest)
     pipeline.save(context.store, context.secret, name)
     results = None
-    if sink.needs_log:
+    if sinks.needs_log:
         results = ResultLog(context.store, context.secret, name, compression=settings.compression)
     published = find_published(manifest, results, name)
     names = list(routing.assignment.nodes)
@@ -64,6 +66,8 @@ def assemble_job(
         emitting(stages),
         names,
         standbys=count_standbys(pipeline, settings.standbys),
+        standbys_of_guests=count_guest_standbys(pipeline, settings.standbys),
+        stateless=select_stateless_stages(pipeline),
         skips_poison=skips,
     )
     common = NodeSpec(
@@ -78,34 +82,28 @@ def assemble_job(
         settings=settings,
         keeps_results=results is not None,
     )
-    sink_writer = _make_sink_writer(context, sink, results)
+    sink_writers = sinks.make_writers(
+        results, retry_seconds=settings.store_retry_seconds, sink_retry_seconds=settings.sink_retry_seconds
+    )
     driver = Driver(
         context,
         coordinator,
         manifests,
         results,
         surroundings.launcher(common),
-        on_published=(lambda: None) if sink_writer is None else sink_writer.notify,
-        needed_from=(lambda: None) if sink_writer is None else lambda: sink_writer.next_batch,
+        on_published=sink_writers.notify,
+        needed_from=lambda: sink_writers.needed_from,
     )
-    plan = IngestPlan(pipeline.stages[0].grouped_by, stages[0].combiner, event_time, watermark_delay_ms)
+    plan = IngestPlan.of(pipeline.inputs, stages, surroundings.slots)
     ingest = BatchIngest(context, driver, surroundings.source, plan)
     return job_class(
         context,
         driver,
         ingest,
         surroundings.stream(ingest),
-        sink,
+        sinks,
         results,
-        sink_writer,
+        sink_writers,
         check_room=surroundings.check_room,
         on_end=surroundings.on_end,
     )
-
-
-def _make_sink_writer(context: JobContext, sink: Sink, results: ResultLog | None) -> SinkWriter | None:
-    stages = reversed(context.pipeline.stages)
-    stage = next((one.name for one in stages if one.output_schema is not None), None)
-    if results is None or stage is None or not sink.needs_writer:
-        return None
-    return SinkWriter(results, stage, sink, retry_seconds=context.settings.store_retry_seconds)

@@ -3,16 +3,18 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 from elastic import threads
 from elastic.control import NodeCounters, NodeStep, TaskCounters, Vitals
 from elastic.control.key_loads import StageKeyLoads, compute_key_loads
-from elastic.control.standbys import StandbyCopies
+from elastic.control.standbys import StandbyCopies, measure_share
 from elastic.core import events
 from elastic.core.hand_over import MigrationView
 from elastic.core.ids import UnitId
-from elastic.core.pipeline import count_standbys, select_counted_stages
+from elastic.core.pipeline import count_guest_standbys, count_standbys, runners, select_counted_stages
 from elastic.core.rekeying import RekeyingView
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
@@ -21,6 +23,7 @@ from elastic.errors import InvalidRequest, KeysCannotBeSplit, KeysCannotMove, Ke
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.status import StepStatus
 from elastic.job.stream import Stream
+from elastic.operators.key_records import RecordBytes, measure_records
 from elastic.routing import SPLITS, Groupings, TableGrouping
 from migration import Ownership
 
@@ -49,7 +52,8 @@ class JobCluster:
     def standbys(self) -> StandbyCopies | None:
         counts = count_standbys(self._pipeline, self._settings.standbys)
         stages = [number for number, one in enumerate(self._pipeline.stages) if not one.operator.stateless]
-        numbers = {counts[stage] for stage in stages}
+        of_guests = count_guest_standbys(self._pipeline, self._settings.standbys)
+        numbers = {count for stage in stages for count in (counts[stage], of_guests[stage])}
         view = self._driver.view
         routing = view.routing
         if len(numbers) != 1 or not routing.standbys:
@@ -62,8 +66,14 @@ class JobCluster:
             tuple(node for node in nodes if units[task] <= followed.get(node, set()))
             for task, nodes in enumerate(routing.standbys)
         )
-        hosts = {node.name: node.address.rpartition(":")[0] for node in view.nodes if node.address}
-        return StandbyCopies(routing, ready, numbers.pop(), hosts)
+        hosts = {node.name: node.place for node in view.nodes if node.address}
+        beats = [(node.name, node.heartbeat) for node in view.nodes if node.heartbeat is not None]
+        owned = [one for name, beat in beats for one in beat.units if routing.owners(one.unit)[0] == name]
+        standbys = [one for name, beat in beats for one in beat.standbys if name in routing.owners(one.unit)[1:]]
+        return StandbyCopies(routing, ready, numbers.pop(), hosts, measure_share(owned, standbys))
+
+    def has_reserves(self) -> bool:
+        return bool(self._settings.spares) or any(count_standbys(self._pipeline, self._settings.standbys))
 
     def counters(self) -> dict[int, TaskCounters]:
         """Add up the stages of a task; while it moves, its source counts until the move is committed."""
@@ -115,7 +125,13 @@ class JobCluster:
         number = self._find_table(stage, view.routing.groupings)
         if number not in select_counted_stages(self._pipeline, self._settings.key_statistics):
             raise KeysNotCounted([self._pipeline.stages[number].name])
-        return compute_key_loads(view.nodes, view.routing, number)
+        loads = compute_key_loads(view.nodes, view.routing, number)
+        return replace(loads, records=self._records[number])
+
+    @cached_property
+    def _records(self) -> list[RecordBytes]:
+        """What moves of keys take in the log besides states, by stage."""
+        return [measure_records(runner) for runner in runners(self._pipeline, self._settings.on_error)]
 
     def find_unsplit(self) -> str | None:
         groupings = self._driver.view.routing.groupings
@@ -125,12 +141,16 @@ class JobCluster:
         return None
 
     def split_keys(self, stage: str | None, splits: str) -> None:
-        if splits not in SPLITS:
+        if splits not in tuple(SPLITS):
             raise InvalidRequest(f"unknown choice of keys to split {splits!r}. Use one of {', '.join(SPLITS)}.")
         if stage is not None:
             self._pipeline.stage_number(stage)  # raises if there is none
         stages = self._pipeline.stages
-        partial = [(number, (one.name, stages[number + 1].name)) for number, one in enumerate(stages) if one.is_partial]
+        partial = [
+            (number, tuple(stages[stage].name for stage in (number, *self._pipeline.followers(number))))
+            for number, one in enumerate(stages)
+            if one.is_partial
+        ]
         found = [number for number, names in partial if stage is None or stage in names]
         if len(found) != 1:
             raise KeysCannotBeSplit(stage, [names[1] for _, names in partial])

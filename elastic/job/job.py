@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -39,6 +40,7 @@ from elastic.errors import (
 )
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.cluster import JobCluster
+from elastic.job.html import job_to_html
 from elastic.job.keys import KeyStatus, KeyTableStatus, list_key_tables, list_keys
 from elastic.job.queries import StateQueries
 from elastic.job.shutdown import RunningParts, Shutdown, StopReport
@@ -46,7 +48,11 @@ from elastic.job.status import JobStatus
 from elastic.job.stream import Stream
 from elastic.job.ticker import Ticker
 from elastic.numbers import as_int
-from elastic.results import Description, MemorySink, ResultLog, Sink, SinkWriter
+from elastic.operators.graph import JobGraph
+from elastic.operators.quarantine import QUARANTINE
+from elastic.results import ORIGIN, Description, ResultLog
+from elastic.results.sink_writers import SinkWriters
+from elastic.results.stage_sinks import StageSinks
 from elastic.routing import Routing
 from migration import Ownership, Plan, Workload
 from storage.journal import JobJournal, JournalPage
@@ -66,9 +72,9 @@ class Job:
         driver: Driver,
         ingest: BatchIngest,
         stream: Stream,
-        sink: Sink,
+        sinks: StageSinks,
         results: ResultLog | None,
-        sink_writer: SinkWriter | None,
+        sink_writers: SinkWriters,
         *,
         check_room: Callable[[int], None],
         on_end: Callable[["Job"], None],
@@ -77,9 +83,9 @@ class Job:
         self._driver = driver
         self._ingest = ingest
         self._stream = stream
-        self._sink = sink
+        self._sinks = sinks
         self._results = results
-        self._sink_writer = sink_writer
+        self._sink_writers = sink_writers
         self._journal = JobJournal(context.store, context.name)
         self._cluster = cluster = JobCluster(context, driver, ingest, stream, check_room)
         self._monitor = monitor = Monitor(context.pipeline.tasks)
@@ -87,7 +93,7 @@ class Job:
         self._observing = PeriodicThread(f"monitor-{context.name}", OBSERVE_SECONDS, lambda: monitor.poll(cluster))
         ticker = Ticker(driver, ingest, is_on=context.settings.empty_batches == "on")
         self._ticking = PeriodicThread(f"ticks-{context.name}", context.settings.heartbeat_seconds, ticker.poll)
-        self._parts = RunningParts(driver, ingest, stream, self._scaler, sink_writer, (self._ticking, self._observing))
+        self._parts = RunningParts(driver, ingest, stream, self._scaler, sink_writers, (self._ticking, self._observing))
         self._shutdown = Shutdown(context, self._parts, lambda: on_end(self))
         self._autoscaling = threads.Lock()
         self._queries = StateQueries(context, driver)
@@ -103,8 +109,7 @@ class Job:
             self._driver.start()
             self._driver.wait_until_serving(nodes, self._context.settings.node_start_seconds)
             self._observing.start()
-            if self._sink_writer is not None:
-                self._sink_writer.start()
+            self._sink_writers.start()
             self._stream.start()
             self._ticking.start()
         except BaseException:
@@ -121,11 +126,14 @@ class Job:
     def pipeline(self) -> Description:
         return self._context.pipeline
 
+    def graph(self) -> JobGraph:
+        """Return the inputs, the stages and the sinks, and what flows between them; it draws itself in notebooks."""
+        return replace(self.pipeline.graph, sinks=self._sinks.drawn)
+
     # What it is doing.
 
     def status(self) -> JobStatus:
-        error = None if self._sink_writer is None else self._sink_writer.error
-        return JobStatus.of(self.name, self._state(), self._driver.view, self._ingest.rows, error)
+        return JobStatus.of(self.name, self._state(), self._driver.view, self._ingest.rows, self._sink_writers.failure)
 
     def batches(self) -> tuple[int, int]:
         """Return the newest committed batch and the newest published one: `status` without its cost."""
@@ -192,11 +200,9 @@ class Job:
 
     # What it produces.
 
-    def collected(self) -> pa.Table:
-        """Return all results that the `memory` sink holds."""
-        if not isinstance(self._sink, MemorySink):
-            raise ElasticError('only the memory sink collects results. Run the job with sink="memory".')
-        return self._sink.table()
+    def collected(self, stage: str | None = None) -> pa.Table:
+        """Return all results that the `memory` sink holds; `stage` says which one, if several stages have one."""
+        return self._sinks.find_memory(stage).table()
 
     def quarantined(self) -> pa.Table:
         """Return the rows that operators failed on, with their errors, of all batches whose results are kept."""
@@ -204,7 +210,7 @@ class Job:
             raise ElasticError('a job without results keeps no failed rows. Run it with sink="store".')
         found = [self._results.read_quarantined(batch) for batch in self._results.poll()]
         filled = [rows for rows in found if rows.num_rows]
-        return pa.concat_tables(filled or found[:1])
+        return pa.concat_tables(filled) if filled else pa.schema([*QUARANTINE, *ORIGIN]).empty_table()
 
     def state(self, key: Any, stage: str | None = None, *, fresh: bool = False, stale: bool = False) -> Any:
         """Return what the operator answers for a key now, after the steps that its node has taken.
@@ -227,7 +233,7 @@ class Job:
     def process_all_available(self) -> None:
         """Wait until everything that the source has now is applied and its results are published, for tests and demos.
 
-        Raises `SinkFailed` if the results cannot reach the sink.
+        Raises `SinkFailed` if results cannot reach a sink.
         """
         try:
             self._stream.process_all_available()
@@ -237,10 +243,9 @@ class Job:
         self._raise_failure()
         newest = self._driver.view.newest_batch
         self._driver.wait_until_published(newest)
-        if (writer := self._sink_writer) is not None:
-            writer.wait(newest)
-            if (error := writer.error) is not None:
-                raise SinkFailed(self.name, f"{type(error).__name__}: {error}") from error
+        self._sink_writers.wait(newest)
+        if (failure := self._sink_writers.failure) is not None:
+            raise SinkFailed(self.name, failure) from self._sink_writers.error
 
     # How it scales.
 
@@ -383,7 +388,12 @@ class Job:
 
     def __repr__(self) -> str:
         nodes, batch = len(self.assignment().nodes), self._driver.view.newest_batch
-        return f"Job({self.name!r}, {self._state()}, nodes={nodes}, batch={batch}, rows={self._ingest.rows})"
+        facts = f"nodes={nodes}, batch={batch}, rows={self._ingest.rows}"
+        return f"{type(self).__name__}({self.name!r}, {self._state()}, {facts})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return job_to_html(self.status(), self.assignment(), self.graph())
 
     def __enter__(self) -> Self:
         return self

@@ -37,7 +37,8 @@ class StateQueries:
         An answer that may be `stale` comes from a standby if the owner does not answer.
         """
         if self._context.pipeline.stages[stage].is_partial:
-            name, following = (one.name for one in self._context.pipeline.stages[stage : stage + 2])
+            pipeline = self._context.pipeline
+            name, following = (pipeline.stages[one].name for one in (stage, *pipeline.followers(stage)))
             raise InvalidRequest(
                 f"a key of the partial stage {name!r} is in several tasks. Ask stage {following!r}, with fresh=True "
                 "for what the partial stage holds too."
@@ -60,15 +61,16 @@ class StateQueries:
 
         The answer includes every row of all batches that the operator's unit has completed, and each row once.
         """
-        if stage == 0 or not self._context.pipeline.stages[stage - 1].is_partial:
+        before = self._context.pipeline.partial_stage_before(stage)
+        if before is None:
             name = self._context.pipeline.stages[stage].name
             raise InvalidRequest(f"there is no partial stage before stage {name!r}. Ask without fresh.")
         columns, unit = self._locate(key, stage)
-        return self._retry(lambda: self._look_up_fresh(columns, unit))
+        return self._retry(lambda: self._look_up_fresh(columns, unit, before))
 
-    def _look_up_fresh(self, key: tuple[Any, ...], unit: UnitId) -> Any:
+    def _look_up_fresh(self, key: tuple[Any, ...], unit: UnitId, before: int) -> Any:
         published = self._driver.view.published_batch
-        held = self._find_partials(key, unit.stage - 1)
+        held = self._find_partials(key, before)
         tables = [answer.value.partials for answer in held if answer.value.partials.num_rows]
         found = self._ask(unit, key, pa.concat_tables(tables) if tables else None)
         for answer in held:

@@ -15,13 +15,13 @@ from elastic.errors import ElasticError, JobStopped, MigrationFailed
 from elastic.ingest.batch_ingest import BatchIngest
 from elastic.job.status import JobStatus
 from elastic.job.stream import Stream
-from elastic.results import SinkWriter
+from elastic.results.sink_writers import SinkWriters
 
 _log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 10.0  # for the mini-migration in flight; longer, and the next life does without it
 _QUERY_SECONDS = 15.0  # for Spark to interrupt the batch in flight
 _THREAD_SECONDS = 5.0  # for threads that only observe
-_SINK_SECONDS = 30.0  # for a sink to take what is published
+_SINK_SECONDS = 30.0  # for sinks to take what is published
 _REMIND_SECONDS = 60.0  # between two log lines that say what a job whose source has ended waits for
 _WATCH_SECONDS = 0.2
 
@@ -56,7 +56,7 @@ class RunningParts:
     ingest: BatchIngest
     stream: Stream
     scaler: Scaler
-    sink_writer: SinkWriter | None
+    sink_writers: SinkWriters
     repeating: tuple[PeriodicThread, ...]
     autoscaler: Autoscaler | None = None
 
@@ -117,12 +117,12 @@ class Shutdown:
                 finish_within(deadline.left(_THREAD_SECONDS), repeating.stop, f"stopping {repeating.name}")
             self._stop_autoscaler(deadline)
             left = deadline.left()
-            close = partial(parts.driver.close, 0.7 * left)  # the sink and the store come after it
+            close = partial(parts.driver.close, 0.7 * left)  # sinks and the store come after it
             if not finish_within(0.8 * left, lambda: unfinished.extend(close()), "ending the nodes"):
                 unfinished.append(
                     f"The nodes did not end within {left:.0f} s; they end by themselves when they miss the driver."
                 )
-            unfinished += self._stop_sink_writer(deadline.left(_SINK_SECONDS))
+            unfinished += self._parts.sink_writers.stop(deadline.left(_SINK_SECONDS))
             finish_within(deadline.left(_THREAD_SECONDS), self._context.store.close, "closing the store")
             self._ended.set()
         state = "failed" if parts.driver.views.error is not None else "stopped"
@@ -175,12 +175,6 @@ class Shutdown:
             f"batch {status.saved_batch} saved. Nodes with pending steps: {pending or 'none that reported it'}."
         )
 
-    def _stop_sink_writer(self, seconds: float) -> list[str]:
-        writer = self._parts.sink_writer
-        if writer is None or writer.stop(timeout_seconds=seconds):
-            return []
-        return [f"The sink has not taken batch {writer.next_batch} and those after it; the next run delivers them."]
-
     def _watch(self) -> None:
         while not self._ended.wait(_WATCH_SECONDS):
             try:
@@ -211,7 +205,7 @@ class Shutdown:
         newest = driver.view.newest_batch
         try:
             driver.wait_until_published(newest, _REMIND_SECONDS)
-            self._wait_for_sink(newest)
+            self._wait_for_sinks(newest)
             driver.snapshot(_REMIND_SECONDS)
         except JobStopped:
             return  # another thread ended it
@@ -220,7 +214,6 @@ class Shutdown:
         else:
             self.stop()
 
-    def _wait_for_sink(self, batch: int) -> None:
-        writer = self._parts.sink_writer
-        if writer is not None and not writer.wait(batch, _REMIND_SECONDS) and writer.error is None:
-            raise TimeoutError(f"timed out after {_REMIND_SECONDS:g} s waiting for the sink to take batch {batch}.")
+    def _wait_for_sinks(self, batch: int) -> None:
+        if (slow := self._parts.sink_writers.wait(batch, _REMIND_SECONDS)) is not None:
+            raise TimeoutError(f"timed out after {_REMIND_SECONDS:g} s waiting for {slow} to take batch {batch}.")

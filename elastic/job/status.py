@@ -135,13 +135,12 @@ class JobStatus:
     recoveries: tuple[Mapping[str, Any], ...]
     nodes: tuple[NodeStatus, ...]
     spares: int = 0  # processes that wait for the name of a node
-    sink_error: str | None = None  # why results no longer reach the sink
+    sink_error: str | None = None  # why results no longer reach a sink
     problems: tuple[str, ...] = ()  # what is wrong with a job that runs nevertheless
 
     @classmethod
-    def of(cls, name: str, state: str, view: JobView, rows: int = 0, sink_error: BaseException | None = None) -> Self:
+    def of(cls, name: str, state: str, view: JobView, rows: int = 0, sink_error: str | None = None) -> Self:
         now = threads.monotonic()
-        failed = None if sink_error is None else f"{type(sink_error).__name__}: {sink_error}"
         nodes = tuple(NodeStatus.of(node, now, view.published_batch) for node in view.nodes)
         return cls(
             name,
@@ -156,8 +155,8 @@ class JobStatus:
             tuple(recovery.to_json() for recovery in view.recoveries),
             nodes,
             view.spares,
-            failed,
-            tuple(_problems(view, nodes, failed)) if state == "running" else (),
+            sink_error,
+            tuple(_problems(view, nodes, sink_error)) if state == "running" else (),
         )
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""An idle stream: while no rows come, the driver commits an empty batch when a timer or a rekeying is due."""
+"""An idle stream: while no rows come, the driver commits an empty batch when time has to pass or keys have to move."""
 
 from elastic.core.view import JobView
 from elastic.driver.driver import Driver
@@ -8,8 +8,9 @@ from elastic.ingest.batch_ingest import BatchIngest
 class Ticker:
     """Polled every heartbeat, so processing-time timers fire, and keys move, at most two heartbeats late without rows.
 
-    Heartbeats say when the next timer of a node is due. A tick is a batch without rows and without a batch of the
-    source, so Spark's batch numbers and those of the job differ from the first tick on.
+    Heartbeats say when the next timers of a node are due. Event-time timers of a stage that lags behind its inputs need
+    a batch each until it has caught up, and an input may become idle. A tick is a batch without rows and without a
+    batch of the source, so Spark's batch numbers and those of the job differ from the first tick on.
     """
 
     def __init__(self, driver: Driver, ingest: BatchIngest, *, is_on: bool = True) -> None:
@@ -22,9 +23,10 @@ class Ticker:
         view = self._driver.view
         if not self._is_on or not view.is_idle:
             return  # a batch in flight advances the time
-        due_ms = 0 if self._must_move_keys(view) else view.next_timer_ms()
-        if due_ms is not None:
-            self._ingest.tick(due_ms)
+        wanted = (0 if self._must_move_keys(view) else None, view.next_timer_ms(), self._ingest.next_tick_ms)
+        due = [at_ms for at_ms in wanted if at_ms is not None]
+        if due:
+            self._ingest.tick(min(due))
 
     def _must_move_keys(self, view: JobView) -> bool:
         """Whether a rekeying has waited since the last poll, and no batch has come that could take it along."""

@@ -75,6 +75,7 @@ class NodeStatistics:
             loading=self._host.loading,
             done_batch=self._host.done_batch(),
             next_timer_ms=self._host.next_timer_ms(),
+            next_event_timers=self._host.next_event_timers(),
             staged_bytes=self._staged.size,
             replayed_rows=self._host.replayed_rows,
             units=self._host.statistics(),

@@ -5,7 +5,6 @@ A unit that the node follows as a standby has its state, and only has to repeat 
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from elastic import threads
 from elastic.core.ids import NO_BATCH, UnitId
@@ -15,6 +14,7 @@ from elastic.core.unit_host import UnitHost
 from elastic.node.context import NodeContext
 from elastic.node.running_step import StepMonitor
 from elastic.node.state_loader import StateLoader
+from storage.state import SavedState
 
 
 class Installations:
@@ -59,7 +59,7 @@ class Installations:
         """Drop standbys that wait for these states: their owner has saved newer ones, which replaced them."""
         self.drop_standbys([handle.unit for handle in handles if self._host.is_waiting_for(handle)])
 
-    def _set_states(self, cause: str, states: dict[UnitHandle, Any], direct_bytes: int) -> None:
+    def _set_states(self, cause: str, states: dict[UnitHandle, SavedState | None], direct_bytes: int) -> None:
         units = [handle.unit for handle, state in states.items() if self._host.set_state(handle, state)]
         active = tuple(unit for unit in units if not self._host.is_standby(unit))
         if active or not units:

@@ -67,7 +67,7 @@ class OutputStore:
         )
 
     def _store_emitted(self, result: StepResult, node: str) -> LogRef:
-        slices: dict[int, pa.Table] = dict(log_parts(result.parts)) if result.parts else {}
+        slices: dict[int, pa.Table | bytes] = dict(log_parts(result.parts)) if result.parts else {}
         assert result.routing is not None  # noqa: S101 - for the type checker; every step comes with one
         for stage, tables in result.emitted.items():
             forecast = self._costs.forecast(stage, result.position, result.routing, node)

@@ -2,10 +2,14 @@
 
 Everything that touches state happens in this thread, so nothing needs a lock. What takes long (reading the log, loading
 and saving states, writing output) happens in other threads, and comes back as a call in the inbox.
+
+While a node has nothing but standbys, another thread, of low priority, works in its place: a thread may lower its
+priority, but not raise it again.
 """
 
 import logging
 import os
+import queue
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -46,7 +50,7 @@ from elastic.node.snapshots import Snapshots
 from elastic.node.spare import SILENT_TIMEOUTS
 from elastic.node.spec import NodeSpec
 from elastic.node.state_loader import StateLoader
-from elastic.node.throttle import CopyThrottle, lower_priority
+from elastic.node.throttle import CatchUpPace, CopyThrottle, lower_priority
 from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
 from elastic.operators.stage_runner import StageRunner, StepOutput
@@ -68,6 +72,7 @@ _log = logging.getLogger(__name__)
 _LOOKUP_SECONDS = 8.0  # a step may be under way; less than callers wait
 _CLOSE_SECONDS = 5.0  # for output on its way to a store that does not answer, and for reports
 _STATE_THREADS = 16  # states in flight from other nodes or the store; one on loopback gains nothing beyond 4
+_PACED_SHARE = 0.5  # of the time between two snapshots: after it, standbys catch up as fast as they can
 _OVERDUE_EXIT_CODE = 75  # any that an operator would not choose
 
 
@@ -122,6 +127,9 @@ class NodeProcess:
         throttle = CopyThrottle(settings.copy_bytes_per_second, context.closing)
         self._loader = StateLoader(context, manager, background, throttle)
         self._installations = Installations(context, self._host, self._loader, self._monitor)
+        self._catch_up_pace = CatchUpPace(_PACED_SHARE * settings.snapshot_seconds)
+        self._can_lower_priority = self._is_low_priority = False  # of the working thread
+        self._reserve_pool = threads.ThreadPool(1, "reserve", initializer=self._lower_priority)
         self._snapshots = Snapshots(context, self._host, manager)
         offers = Offers()
         self._releases = Releases(context, self._host, manager, offers)
@@ -154,10 +162,13 @@ class NodeProcess:
             self._close(opened)
             raise
         self._link.start()
-        context.report(NodeJoined(context.node, context.incarnation, self._endpoint.address, os.getpid()))
+        address, executor = self._endpoint.address, context.spec.executor
+        context.report(NodeJoined(context.node, context.incarnation, address, os.getpid(), executor))
         try:
             while self._leaving is None:
-                self._handle_inbox(wait=not self._work())
+                self._work_while(in_reserve=False)
+                if self._leaving is None:
+                    self._reserve_pool.submit(self._work_in_reserve).result()
         except Exception as error:  # noqa: BLE001 - the job must know what an operator or a damaged object raises
             self._report_failure(error)
         finally:
@@ -176,11 +187,36 @@ class NodeProcess:
         self._endpoint.close()
         self._leave("it was killed")
 
+    def _lower_priority(self) -> None:
+        self._can_lower_priority = lower_priority()
+
+    def _work_in_reserve(self) -> None:
+        self._is_low_priority = self._can_lower_priority
+        self._work_while(in_reserve=True)
+        self._is_low_priority = False
+
+    def _work_while(self, *, in_reserve: bool) -> None:
+        """Work until the node leaves, or its role changes."""
+        while self._leaving is None and self._is_in_reserve == in_reserve:
+            self._handle_inbox(wait=not self._work())
+
+    @property
+    def _is_in_reserve(self) -> bool:
+        """Whether all units here are standbys, as on a node that replaces a lost one or is about to join.
+
+        No result waits for such a node, and on a busy machine its work would delay the nodes that serve. Not while its
+        standbys are overdue: at low priority they might never catch up.
+        """
+        return self._host.only_follows and not self._catch_up_pace.is_overdue
+
     def _handle_inbox(self, wait: bool) -> None:
-        """Run all calls in the inbox; wait for one first if there is nothing else to do."""
+        """Run all calls in the inbox; wait for one first if there is nothing else to do, not even after a pause."""
         if wait:
-            with self._statistics.busy.pause():
-                call = self._inbox.get()
+            try:
+                with self._statistics.busy.pause():
+                    call = self._inbox.get(timeout=self._catch_up_pace.pause_seconds or None)
+            except queue.Empty:
+                return
             call()
         while not self._inbox.empty():
             self._inbox.get()()
@@ -198,11 +234,7 @@ class NodeProcess:
         Standbys that are far behind take their turns too, or they would never catch up on a node that is always busy.
         """
         self._turn += 1
-        if (
-            self._turn % 2
-            and self._host.standby_lag > self._context.settings.max_pending_batches
-            and self._follow_one()
-        ):
+        if self._turn % 2 and self._is_far_behind and self._follow_one():
             return True
         for ready in steps if self._turn % 2 else reversed(steps):
             found = self._fetcher.fetch(ready, self._host.steps_after(ready.step.position))
@@ -213,6 +245,8 @@ class NodeProcess:
 
     def _follow_one(self) -> bool:
         """Let standbys take their oldest step, if its rows are here: results wait for no standby."""
+        if self._catch_up_pace.pause_seconds:
+            return False
         for ready in self._host.ready_steps(standby=True)[:1]:
             try:
                 found = self._fetcher.fetch(ready, self._host.steps_to_follow(ready.step.position))
@@ -220,9 +254,18 @@ class NodeProcess:
                 self._installations.drop_standbys(ready.units)
                 return True
             if found is not None:
+                began = threads.monotonic()
                 self._take(*found)
+                self._catch_up_pace.note_step(
+                    threads.monotonic() - began, is_behind=self._is_far_behind, pauses=not self._is_low_priority
+                )
                 return True
         return False
+
+    @property
+    def _is_far_behind(self) -> bool:
+        """Whether some standby here lacks more batches than those in flight: it is catching up."""
+        return self._host.standby_lag > self._context.settings.max_pending_batches
 
     def _take(self, ready: ReadyStep, rows: Rows) -> None:
         self._cause = ready.cause
@@ -344,7 +387,7 @@ class NodeProcess:
         self._link.close(flush_seconds)
         for part in (self._fetcher, self._loader, self._releases, self._snapshots):
             part.close()
-        for pool in (self._state_pool, self._background_pool):
+        for pool in (self._state_pool, self._background_pool, self._reserve_pool):
             pool.shutdown(wait=False, cancel_futures=True)
         self._driver.close()
         for runner in opened:

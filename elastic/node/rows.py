@@ -11,14 +11,16 @@ from elastic.core.ids import Batch, UnitId
 from elastic.core.steps import Position, Step
 from elastic.core.unit_host import ReadyStep
 from elastic.node.context import NodeContext
+from elastic.node.throttle import lower_priority
 from elastic.retry import retry_while_unavailable
 from elastic.wire import Refused
 from storage.state import InputLog, LogRef
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
 Rows = dict[int, list[pa.Table]]  # by unit number
+_STANDBY_THREADS = 2  # no result waits for rows of standbys
 _STEPS_AHEAD = 8  # fetched while one is processed: a store answers in milliseconds, a replay may have thousands
 
 
@@ -30,6 +32,11 @@ class _Staged(NamedTuple):
 
     def has(self, number: int) -> bool:
         return any(start <= number < stop for start, stop in self.covers)
+
+    def merge(self, other: "_Staged") -> "_Staged":
+        """Return both together: rows of several stages in the same log object come one by one."""
+        slices = {**self.slices, **other.slices}
+        return _Staged(self.batch, [*self.covers, *other.covers], slices, self.size + other.size)
 
 
 class StagedRows:
@@ -89,9 +96,22 @@ class StagedRows:
                 raise Refused(f"all units on this node have taken batch {ref.batch}")
             if self.size + entry.size > self._limit:
                 raise Refused(f"{self.size} of {self._limit} bytes are staged: no room for {entry.size} more")
-            if ref.nonce not in self._entries:
-                self._entries[ref.nonce] = entry
+            known = self._entries.get(ref.nonce)
+            if known is None or any(covered not in known.covers for covered in entry.covers):
+                self._entries[ref.nonce] = entry if known is None else known.merge(entry)
                 self.size += entry.size
+
+
+class _Reading(NamedTuple):
+    """Rows of some units that are being read, perhaps for standbys and so at low priority."""
+
+    units: tuple[UnitId, ...]
+    standby: bool
+    rows: "Future[Rows]"
+
+    def serves(self, *, standby: bool) -> bool:
+        """Whether units of that role may wait for it; a result never waits for what is read at low priority."""
+        return standby or not self.standby or self.rows.done()
 
 
 class RowFetcher:
@@ -102,7 +122,8 @@ class RowFetcher:
         self._staged = staged
         self._log = log
         self._executor = threads.ThreadPool(_STEPS_AHEAD, "fetch")
-        self._under_way: dict[Position, list[tuple[tuple[UnitId, ...], Future[Rows]]]] = {}
+        self._standby_executor = threads.ThreadPool(_STANDBY_THREADS, "fetch-standby", initializer=lower_priority)
+        self._under_way: dict[Position, list[_Reading]] = {}
 
     def fetch(self, ready: ReadyStep, following: Iterable[Step]) -> tuple[ReadyStep, Rows] | None:
         """Return as much of the step as has its rows here, with slices in the order of the log; None if nothing has.
@@ -113,12 +134,12 @@ class RowFetcher:
         staged = self._staged.select_covered(ready.step.logs, ready.units)
         if staged:
             return ready._replace(units=staged), self._staged.rows(ready.step.logs, staged)
-        for units, future in self._under_way.get(ready.step.position, []):
-            if future.done() and set(units) & set(ready.units):
-                self._under_way[ready.step.position].remove((units, future))
-                return ready._replace(units=units), future.result()
+        for reading in self._under_way.get(ready.step.position, []):
+            if reading.rows.done() and set(reading.units) & set(ready.units):
+                self._under_way[ready.step.position].remove(reading)
+                return ready._replace(units=reading.units), reading.rows.result()
         for step in chain([ready.step], following):
-            self._start(step, ready.units)
+            self._start(step, ready.units, standby=ready.standby)
             if len(self._under_way) >= _STEPS_AHEAD:
                 break
         return None
@@ -129,16 +150,19 @@ class RowFetcher:
             del self._under_way[position]
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._executor, self._standby_executor):
+            executor.shutdown(wait=False, cancel_futures=True)
 
-    def _start(self, step: Step, units: tuple[UnitId, ...]) -> None:
+    def _start(self, step: Step, units: tuple[UnitId, ...], *, standby: bool) -> None:
         """Read the rows that are neither staged nor being read."""
         started = self._under_way.setdefault(step.position, [])
         staged = self._staged.select_covered(step.logs, units)
-        missing = tuple(sorted(set(units).difference(staged, *(others for others, _ in started))))
+        expected = (reading.units for reading in started if reading.serves(standby=standby))
+        missing = tuple(sorted(set(units).difference(staged, *expected)))
         if missing:
-            future = self._executor.submit(self._read, step.logs, missing)
-            started.append((missing, future))
+            executor: Executor = self._standby_executor if standby else self._executor
+            future = executor.submit(self._read, step.logs, missing)
+            started.append(_Reading(missing, standby, future))
             future.add_done_callback(lambda _: self._context.wake())
 
     def _read(self, logs: Iterable[LogRef], units: tuple[UnitId, ...]) -> Rows:

@@ -21,3 +21,4 @@ class NodeSpec:
     pipeline: Description
     settings: Settings
     keeps_results: bool  # whether the job has a sink that reads results
+    executor: str = ""  # what it shares with nodes that are lost with it, beside the host

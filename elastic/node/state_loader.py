@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from elastic import threads
 from elastic.core.ids import UnitId
@@ -12,7 +11,7 @@ from elastic.node.throttle import CopyThrottle, lower_priority
 from elastic.retry import retry_while_unavailable
 from elastic.wire import Peer, PeerUnavailable, Refused
 from storage.errors import BadObject, ObjectMissing, StoreUnavailable, TransferFailed
-from storage.state import StateManager, StateRef
+from storage.state import SavedState, StateManager, StateRef
 from storage.stores.protocol import Bytes
 
 _log = logging.getLogger(__name__)
@@ -21,7 +20,8 @@ _DOWNLOAD_SECONDS = 30.0  # a gigabyte over a slow link; the driver notices a so
 
 Download = Callable[[str, StateRef], Bytes]  # from the node at an address
 OnMissing = Callable[[list[UnitHandle]], None]
-UseStates = Callable[[dict[UnitHandle, Any], int], None]  # by handle, and the bytes that came from other nodes
+# Gets the states by handle, and the bytes that came from other nodes.
+UseStates = Callable[[dict[UnitHandle, SavedState | None], int], None]
 
 
 class StateLoader:
@@ -57,7 +57,8 @@ class StateLoader:
 
         In one call, so that a replay reads the log once. Units for which another state is asked for meanwhile are left
         out. `throttled`: another node serves these units, so that no result waits for them. `on_missing` is called in
-        the working thread with those that the store does not have any more; without it, one such state ends the node.
+        the working thread with those that the store does not have any more, or only damaged; without it, one such state
+        ends the node.
         """
         self._wanted.update((handle.unit, handle.state) for handle in units)
         retrieval = Retrieval(
@@ -112,7 +113,8 @@ class Retrieval:
     while an offered state is neither at its source nor in the store. The source stores it soon, or is lost; then the
     driver names another state for the unit, and this one is not wanted any more (`is_wanted`).
 
-    With `may_miss`, states that the store does not have any more are `missing`, and the others arrive nevertheless.
+    With `may_miss`, states that the store does not have any more, or only damaged, are `missing`, and the others arrive
+    nevertheless: the owner has its state, and saves a newer one.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class Retrieval:
         *,
         may_miss: bool = False,
     ) -> None:
-        self.found: dict[UnitHandle, Any] = {}
+        self.found: dict[UnitHandle, SavedState | None] = {}
         self.missing: list[UnitHandle] = []
         self.direct_bytes = 0
         self._manager = manager
@@ -153,18 +155,24 @@ class Retrieval:
             failed, arrived = failure, failure.succeeded
         for handle, ref in self._left:
             if ref.unit in arrived:
-                self.found[handle] = arrived[ref.unit].state
+                self.found[handle] = arrived[ref.unit]
                 self.direct_bytes += ref.size * (ref.key in self._came_directly)
         self._left = [(handle, ref) for handle, ref in self._left if ref.unit not in arrived]
         if failed is not None:
             reasons = failed.reasons
             if self._may_miss:
-                gone = {unit for unit, reason in reasons.items() if isinstance(reason, ObjectMissing)}
+                gone = {unit for unit, reason in reasons.items() if self._is_gone(reason)}
                 self.missing += [handle for handle, _ in self._left if handle.unit in gone]
                 self._left = [(handle, ref) for handle, ref in self._left if handle.unit not in gone]
                 reasons = {unit: reason for unit, reason in reasons.items() if unit not in gone}
             if reasons:
                 raise self._select_error(list(reasons.values())) from failed
+
+    def _is_gone(self, reason: BaseException) -> bool:
+        if isinstance(reason, BadObject) and reason.key not in self._came_directly:
+            _log.error("cannot follow a unit until its owner has saved it again: %s", reason)
+            return True
+        return isinstance(reason, ObjectMissing)
 
     def _fetch(self, ref: StateRef) -> Bytes:
         self._pace(ref.size)

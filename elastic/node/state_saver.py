@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from elastic import threads
 from elastic.core.unit_host import Capture
 from elastic.node.throttle import lower_priority
+from elastic.operators.upgrades import VERSION
 from elastic.retry import retry_while_unavailable
 from storage.codec import estimate_encoded_size
 from storage.state import PackedState, StateManager, StateRef
@@ -62,7 +63,8 @@ class StateSaver:
         give_up: threading.Event | None = None,
     ) -> "Future[StateRef]":
         """Make a state durable; without `retry_seconds`, it fails at once while the store is unavailable."""
-        save = partial(self._manager.save, capture.unit, capture.state, batch=capture.batch, lease=lease)
+        meta = {VERSION: capture.version}
+        save = partial(self._manager.save, capture.unit, capture.state, batch=capture.batch, lease=lease, meta=meta)
         work = partial(retry_while_unavailable, save, retry_seconds, give_up) if retry_seconds else save
         return self._submit(capture, lease, work)
 
@@ -70,7 +72,8 @@ class StateSaver:
         """Make a state bytes only, and give them to `then`."""
 
         def pack() -> StateRef:
-            return then(self._manager.pack(capture.unit, capture.state, batch=capture.batch, lease=lease))
+            meta = {VERSION: capture.version}
+            return then(self._manager.pack(capture.unit, capture.state, batch=capture.batch, lease=lease, meta=meta))
 
         return self._submit(capture, lease, pack)
 

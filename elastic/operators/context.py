@@ -16,9 +16,11 @@ RESERVED = "elastic."  # begins the names of timers of ready-made operators, and
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One round of one batch of one unit, with the clocks of the batch.
+    """One round of one batch of one unit, with the clocks of its stage.
 
-    `watermark_ms` applies to the rows, `next_watermark_ms` to the timers after them; None without a watermark.
+    `watermark_ms` applies to the rows, `next_watermark_ms` to the timers; None without a watermark. The stage has got
+    all rows up to the latter that are not late; behind other stages it is the same as the former, since rows of the
+    batch come after the timers.
     """
 
     unit: UnitId
@@ -73,15 +75,6 @@ class Context:
     def round(self) -> int:
         """0 for rows from the source, r + 1 for rows that operators emitted in round r of the same batch."""
         return self._moment.round
-
-    @property
-    def complete_until_ms(self) -> int | None:
-        """The event time up to which the stage has got all rows that are not late; None without a watermark.
-
-        For rows it is the watermark. For timers it is that of the next batch in the first stage only: the rows of this
-        batch come to later stages after the timers.
-        """
-        return self.watermark_ms if self._moment.unit.stage == 0 else self._moment.watermark_ms
 
     @property
     def timestamp_ms(self) -> int:

@@ -67,6 +67,10 @@ class DropDuplicates(Operator):
     def handles_timers(self) -> bool:
         return self._forgets
 
+    @property
+    def has_timers(self) -> bool:
+        return False  # they only forget what is old
+
     def open(self) -> None:
         """Load the compiled kernels before the first rows."""
         load_kernels()
@@ -154,6 +158,10 @@ class _WithinWatermark(DropDuplicates):
         super().__init__(*columns)
         self._time = time
         self._within = parse_duration(within, "within")
+
+    def __repr__(self) -> str:
+        columns = "".join(f"{column!r}, " for column in self._columns)
+        return f"drop_duplicates_within_watermark({columns}time={self._time!r})"
 
 
 def drop_duplicates_within_watermark(*columns: str, time: str, within: str) -> DropDuplicates:

@@ -13,9 +13,13 @@ class ToSink:
 
 @dataclass(frozen=True, slots=True)
 class ToNext:
-    """Rows for the next stage, in the operator's `next_schema`, or its `output_schema` if it has none."""
+    """Rows for the stages that read this one, in the operator's `next_schema`, or its `output_schema` if it has none.
+
+    With `to`, the name of one of these stages, they are for that stage only.
+    """
 
     rows: Any
+    to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,15 +93,15 @@ def _find_obstacle_of_column(operator: Operator, value: KeyedColumns, column: st
         return f"the keys of its KeyedColumns do not include the key column {column!r}"
     held = value.key_schema.field(column).type
     routed = operator.input_schema.field(column).type if operator.input_schema is not None else held
-    if _hash_type(held) != _hash_type(routed):
+    if to_hash_type(held) != to_hash_type(routed):
         return f"its KeyedColumns hold the key column {column!r} as {held}, whose hashes differ from those of {routed}"
     return None
 
 
-def _hash_type(kind: pa.DataType) -> pa.DataType:
+def to_hash_type(kind: pa.DataType) -> pa.DataType:
     """Return a type of the same values and hashes: without a time zone, dictionary or large offsets."""
     if kinds.is_dictionary(kind):
-        return _hash_type(kind.value_type)
+        return to_hash_type(kind.value_type)
     if kinds.is_timestamp(kind):
         return pa.timestamp(kind.unit)
     if kinds.is_large_string(kind):

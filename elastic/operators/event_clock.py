@@ -66,7 +66,7 @@ class Clock:
         """Return the time up to which the rows of a batch are late, or, in a timer, windows are complete."""
         if self.column is None:
             return context.timestamp_ms * _US_PER_MS
-        reached = context.complete_until_ms
+        reached = context.watermark_ms
         return NEVER if reached is None else reached * _US_PER_MS - self.lateness
 
     def set_timer(self, context: Context, at: int, name: str) -> None:
@@ -89,3 +89,8 @@ class Clock:
         if kinds.is_integer(self.kind):
             return pa.array(times // _US_PER_MS)
         return pa.array(times).view(self.result_type)
+
+
+def to_delay_ms(delay: int) -> int:
+    """Return microseconds as whole milliseconds, rounded up."""
+    return -(-delay // _US_PER_MS)

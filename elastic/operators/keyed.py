@@ -56,6 +56,10 @@ class KeyedOperator(Operator):
     # How long the state of a key lives after its last update, such as "1 hour"; see `elastic.operators.expiry`.
     ttl: str | None = None
 
+    @property
+    def has_timers(self) -> bool:
+        return type(self).handle_expired is not KeyedOperator.handle_expired
+
     def select_rows(self, rows: pa.Table, context: Context) -> pa.Table:  # noqa: ARG002 - for subclasses
         """Return the rows to process, of all keys; override it to drop rows before they are grouped by key."""
         return rows

@@ -30,8 +30,8 @@ def with_late_rows(operator: Operator | Stage) -> tuple[Stage, Stage]:
     """Return two stages for an operator that emits late rows to the sink, as `over(..., late="sink")` does.
 
     The results of the first stage, "late-rows", are the late rows, unchanged. Those of the second, "results", are what
-    the operator emits; a sink gets these. Use it as the operator of a job, or at the end of a pipeline as
-    `[..., *with_late_rows(operator)]`.
+    the operator emits; a single sink gets these, `sink={"late-rows": ..., "results": ...}` both. Use it as the operator
+    of a job, or at the end of a pipeline as `[..., *with_late_rows(operator)]`.
     """
     stage = operator if isinstance(operator, Stage) else Stage(operator)
     if getattr(stage.operator, "late", None) != "sink":

@@ -13,6 +13,7 @@ from elastic.errors import InvalidJob
 from elastic.operators.columns import KeyedColumns
 from elastic.operators.context import Context
 from elastic.operators.keys import to_arrow_keys
+from elastic.operators.representation import describe_operator
 from elastic.operators.schemas import SchemaLike
 from elastic.operators.state_queries import look_up, to_state_rows
 from elastic.operators.state_size import estimate_bytes
@@ -48,11 +49,15 @@ class Operator:
     # Further destinations: "next" and "self". Declared, since without them a batch ends after one round.
     emits: ClassVar[frozenset[str]] = frozenset()
     stateless: ClassVar[bool] = False
-    version: ClassVar[str] = "1"  # a restart refuses state of another version
+    version: ClassVar[str] = "1"  # a restart refuses state of another version, unless `upgrade` is defined
 
     # Whether timers without a key are copied, not left behind, when keys move to another unit: for timers at which the
     # operator looks through its whole state, so that one too many does no harm.
     copies_timers: ClassVar[bool] = False
+
+    # How far event times of emitted rows lie behind the watermark at most, once bound: of windows their size and by how
+    # much rows may be late. Stages behind this one wait so much longer.
+    output_delay_ms: int = 0
 
     key: tuple[str, ...] = ()  # the key columns, once bound
     input_schema: pa.Schema | None = None  # of the input rows, once bound
@@ -61,6 +66,16 @@ class Operator:
     def handles_timers(self) -> bool:
         """Whether the operator may set timers."""
         return type(self).handle_timer is not Operator.handle_timer
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether rows may be emitted at a time that the operator has chosen, not only when rows come."""
+        return self.handles_timers
+
+    @property
+    def can_upgrade(self) -> bool:
+        """Whether the operator reads state of an older version; one without state has none to read."""
+        return self.stateless or type(self).upgrade is not Operator.upgrade
 
     @property
     def key_fields(self) -> list[pa.Field]:
@@ -88,6 +103,15 @@ class Operator:
     def initial_state(self) -> Any:
         """Return the value of a task that has processed nothing."""
         return None
+
+    def upgrade(self, old_version: str, value: Any) -> Any:
+        """Return a stored value in the form of this version; `old_version` is any version that the job had before.
+
+        `value` is that of a unit; of one key for a `KeyedOperator`. The engine calls it when it loads a value that an
+        older version stored, and again whenever it loads that value again, so the same value must give the same result.
+        It may change `value`. Timers stay as they are. It is called without `open` where a snapshot is queried.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define upgrade. Define it.")
 
     def handle_batch(self, rows: Any, state: State, context: Context) -> Yields:
         """Process the rows of one task, at least one, as `combine` returned them. May yield or return rows."""
@@ -155,3 +179,6 @@ class Operator:
     def lookup(self, value: Any, key: tuple[Any, ...]) -> Any:
         """Return what the value holds for one key, given as one entry per key column; None if nothing."""
         return look_up(value, key, self.key)
+
+    def __repr__(self) -> str:
+        return describe_operator(self)

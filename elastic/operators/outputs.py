@@ -10,7 +10,13 @@ from elastic.operators.destinations import ToNext, ToSelf, ToSink
 from elastic.operators.rows import as_table, is_frame, is_one_row
 
 SINK, NEXT, SELF = "sink", "next", "self"
+_NEXT_TO = "next to "
 _DESTINATIONS: dict[type, str] = {ToSink: SINK, ToNext: NEXT, ToSelf: SELF}
+
+
+def next_to(follower: str) -> str:
+    """Return the destination that is one of the following stages alone."""
+    return f"{_NEXT_TO}{follower}"
 
 
 class OutputBuffer:
@@ -35,7 +41,7 @@ class OutputBuffer:
             if to is None:
                 self._add(NEXT if NEXT in self._schemas else SINK, item)
             else:
-                self._add(to, item.rows)
+                self._add(next_to(item.to) if to == NEXT and item.to is not None else to, item.rows)
 
     def settle(self) -> None:
         """Convert all rows to tables, so that invalid rows are detected now and not later."""
@@ -75,6 +81,10 @@ class OutputBuffer:
 
     def _add(self, to: str, rows: Any) -> None:
         if to not in self._schemas:
+            followers = [name.removeprefix(_NEXT_TO) for name in self._schemas if name.startswith(_NEXT_TO)]
+            if to.startswith(_NEXT_TO) and followers:
+                why = f"it emits rows to {to.removeprefix(_NEXT_TO)!r}, but the stages behind it are {followers}"
+                raise InvalidOutput(self._operator, why)
             raise InvalidOutput(self._operator, f"it emits rows to {to!r}, which it does not declare")
         parts = self.parts.setdefault(to, [])
         if not is_one_row(rows):

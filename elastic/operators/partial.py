@@ -7,6 +7,9 @@ holds to the operator, with every batch or after every interval of processing ti
 are grouped by its key, and what it gets are partials, as always if it has `combine`.
 
 Invariant: a row of an interval reaches the operator in the first batch of a later interval, whichever task took it.
+
+Whoever sends rows notes `every` in their metadata, and the log keeps that: a later life may have another `every`, and a
+replay still holds and emits what was held and emitted before.
 """
 
 from dataclasses import dataclass
@@ -19,13 +22,17 @@ from elastic.errors import InvalidJob, InvalidSetting, NotAnOperator, Unmergeabl
 from elastic.operators.context import Context
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.operator import Operator, State, Yields
+from elastic.operators.rows import fill_new_columns
 from elastic.operators.timers import Timer
 from elastic.routing.groupings import PartialGrouping
 from elastic.routing.hashing import hash_key, hash_keys
 
 EVERY_BATCH = "1 batch"
-_FLUSHED, _INTERVAL = b"elastic.flushed", b"elastic.interval"  # in the metadata of the table that is the state
+_EVERY = b"elastic.every"  # in the metadata of rows: how long tasks hold them, in milliseconds
+_NO_TIME = b"0"  # they do not
+_FLUSHED, _UNTIL = b"elastic.flushed", b"elastic.until"  # in the metadata of the table that is the state
 _NEVER = -1
+_LONGEST_MS = 100 * 365 * 86_400_000
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class HeldPartials:
 class PartialOperator(Operator):
     """Combines rows of another operator to partials, and emits them; see `elastic.operators.stages.partial`.
 
-    The state is a table of partials, one per key. Its metadata has the interval that they are of, and the last batch
-    that emitted some. With `every_ms` None nothing is held between batches.
+    The state is a table of partials, one per key. Its metadata has the time at which their interval ends, and the last
+    batch that emitted some. With `every_ms` None nothing is held between batches.
     """
 
     input_format: ClassVar[str] = "arrow"
@@ -49,6 +56,10 @@ class PartialOperator(Operator):
         self.operator = operator
         self.every_ms = every_ms
         self.version = operator.version  # type: ignore[misc] # the partials are the operator's
+
+    @property
+    def can_upgrade(self) -> bool:
+        return self.operator.can_upgrade
 
     @property
     def name(self) -> str:
@@ -69,17 +80,29 @@ class PartialOperator(Operator):
     def initial_state(self) -> pa.Table:
         return self._hold(None, _NEVER)
 
+    def upgrade(self, old_version: str, value: pa.Table) -> pa.Table:  # noqa: ARG002 - the operator's
+        """Return the partials in the columns of this version, which must understand those of an older one."""
+        return self._hold(value if value.num_rows else None, _read(value, _FLUSHED), _read(value, _UNTIL))
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        """Return the same rows with `every`; tasks of this stage combine them, not its senders."""
+        every = _NO_TIME if self.every_ms is None else str(self.every_ms)
+        return rows.replace_schema_metadata({_EVERY: every})
+
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
-        partials = self.operator.combine(rows)
-        if self.every_ms is None:
+        assert self.input_schema is not None  # noqa: S101 - for the type checker; the operator is bound
+        every_ms = int((rows.schema.metadata or {}).get(_EVERY, _NO_TIME))
+        partials = self.operator.combine(fill_new_columns(rows.replace_schema_metadata(None), self.input_schema))
+        if not every_ms:
             yield self._flush(state, context, partials)
             return
-        interval = context.timestamp_ms // self.every_ms
-        held: pa.Table = state.value
-        if held.num_rows and _read(held, _INTERVAL) < interval:
+        if state.value.num_rows and _read(state.value, _UNTIL) <= context.timestamp_ms:
             yield self._flush(state, context)
-        context.set_timer((interval + 1) * self.every_ms, kind="processing")
-        state.value = self._hold(self._merge(state.value, partials), _read(state.value, _FLUSHED), interval)
+        until = (context.timestamp_ms // every_ms + 1) * every_ms
+        if state.value.num_rows:
+            until = min(until, _read(state.value, _UNTIL))  # another, if `every` has changed
+        context.set_timer(until, kind="processing")
+        state.value = self._hold(self._merge(state.value, partials), _read(state.value, _FLUSHED), until)
 
     def handle_timer(self, _: Timer, state: State, context: Context) -> Yields:
         if state.value.num_rows:
@@ -103,10 +126,10 @@ class PartialOperator(Operator):
         tables = [table.select(schema.names).cast(schema) for table in (held, partials) if table.num_rows]  # type: ignore[union-attr]
         return self.operator.merge(pa.concat_tables(tables)) if tables else held
 
-    def _hold(self, partials: pa.Table | None, flushed: int, interval: int = 0) -> pa.Table:
+    def _hold(self, partials: pa.Table | None, flushed: int, until: int = 0) -> pa.Table:
         schema: Any = self.next_schema
         table = schema.empty_table() if partials is None else partials.select(schema.names).cast(schema)
-        return table.replace_schema_metadata({_FLUSHED: str(flushed), _INTERVAL: str(interval)})
+        return table.replace_schema_metadata({_FLUSHED: str(flushed), _UNTIL: str(until)})
 
 
 def parse_every(every: object) -> int | None:
@@ -122,6 +145,8 @@ def parse_every(every: object) -> int | None:
         raise InvalidSetting("every", every, why) from cause
     if every_ms < 1:
         raise InvalidSetting("every", every, "it must be at least a millisecond")
+    if every_ms > _LONGEST_MS:
+        raise InvalidSetting("every", every, "it must be at most 36,500 days")
     return every_ms
 
 
@@ -156,16 +181,30 @@ def _find_obstacle(operator: Operator) -> str | None:
 
 
 def _schema_of_partials(operator: Operator, input_schema: pa.Schema) -> pa.Schema:
-    """Return the schema of what an operator, which is bound already, combines rows to."""
-    try:
-        partials = operator.combine(input_schema.empty_table())
-    except Exception as error:  # a user's operator may raise anything
-        obstacle = f"its combine() raised {error!r} for a table without rows"
-        raise UnmergeableOperator(type(operator).__name__, obstacle) from error
-    if not isinstance(partials, pa.Table):
-        obstacle = f"its combine() returned a {type(partials).__name__} instead of an Arrow table"
+    """Return the schema of what an operator, which is bound already, combines rows to, and merges to the same."""
+    partials = _call(operator, "combine", input_schema.empty_table())
+    merged = _call(operator, "merge", partials)
+    if sorted(merged.schema.names) != sorted(partials.schema.names):
+        obstacle = f"its merge() returns the columns {merged.schema.names} for partials with {partials.schema.names}"
         raise UnmergeableOperator(type(operator).__name__, obstacle)
     return partials.schema.remove_metadata()
+
+
+def _call(operator: Operator, method: str, rows: pa.Table) -> pa.Table:
+    """Return what a method of an operator makes of a table without rows; raises `UnmergeableOperator`."""
+    try:
+        returned = getattr(operator, method)(rows)
+    except Exception as error:  # a user's operator may raise anything
+        obstacle = f"its {method}() raised {error!r} for a table without rows"
+        raise UnmergeableOperator(type(operator).__name__, obstacle) from error
+    if not isinstance(returned, pa.Table):
+        obstacle = f"its {method}() returned a {type(returned).__name__} instead of an Arrow table"
+        raise UnmergeableOperator(type(operator).__name__, obstacle)
+    for name in operator.key:
+        if name not in returned.schema.names or returned.schema.field(name).type != rows.schema.field(name).type:
+            obstacle = f"its {method}() does not keep the key column {name!r} and its type"
+            raise UnmergeableOperator(type(operator).__name__, obstacle)
+    return returned
 
 
 def _read(held: pa.Table, name: bytes) -> int:

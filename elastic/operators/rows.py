@@ -26,6 +26,16 @@ def to_input_format(rows: pa.Table, input_format: str) -> Any:
     return rows if input_format == "arrow" else rows.to_pylist()
 
 
+def fill_new_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with all columns of a schema: nulls in those that are newer than the logged rows."""
+    if rows.num_columns >= len(schema):
+        return rows
+    for field in schema:
+        if field.name not in rows.schema.names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows.select(schema.names)
+
+
 def slice_rows(rows: Any, begin: int, end: int) -> Any:
     """Return rows begin..end-1 of any input format, without copying them."""
     if isinstance(rows, pa.Table):

@@ -1,9 +1,9 @@
 """Runs an operator on a node: steps, snapshots and queries of its units, independent of Spark and of the store."""
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -21,18 +21,22 @@ from elastic.operators.calls import (
 from elastic.operators.columns import KeyedColumns
 from elastic.operators.combiner import Combiner
 from elastic.operators.context import Moment
+from elastic.operators.garbage import collector_paused
+from elastic.operators.graph.clocks import StageClock
+from elastic.operators.graph.feeds import Feed
 from elastic.operators.guarded import GuardedCaller, Trial
 from elastic.operators.keyed import KeyedOperator
 from elastic.operators.keys import needs_canonical, to_canonical, to_key
 from elastic.operators.measured import MeasuredCaller
 from elastic.operators.operator import Hashes, Operator
-from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer
-from elastic.operators.rows import check_input_format
+from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer, next_to
+from elastic.operators.rows import check_input_format, fill_new_columns
 from elastic.operators.schemas import to_schema
 from elastic.operators.state_codec import copy_value, decode, encode
+from elastic.operators.upgrades import VERSION, upgrade
 from elastic.routing.groupings import ShuffleGrouping, parse_grouping
 from elastic.routing.hashing import check_key, hash_rows
-from storage.state import UnitId
+from storage.state import BatchTime, SavedState, UnitId
 
 _TIMER_BYTES = 32
 _NO_TIME = Moment(UnitId(0, 0), 0, 0, 0)  # of a question, which no batch is about
@@ -44,7 +48,8 @@ class StepOutput:
 
     `quarantined` has the columns row (JSON) and error (a traceback). `key_times` is there if the operator was
     called key by key. `parts` has the states of keys that leave the unit (see `key_records`). `cost_times` says how
-    long rows of some cost keys took, in a stage that is measured.
+    long rows of some cost keys took, in a stage that is measured. `next` is for all stages behind this one; `next_to`
+    has by name what is for one of them alone.
     """
 
     sink: pa.Table | None
@@ -55,6 +60,14 @@ class StepOutput:
     parts: pa.Table | None = None
     key_times: KeyTimes | None = None
     cost_times: CostTimes | None = None
+    next_to: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+class Follower(NamedTuple):
+    """A stage that reads another one, and how rows of that become its own."""
+
+    stage: int
+    feed: Feed
 
 
 class StageRunner:
@@ -77,6 +90,8 @@ class StageRunner:
         rows_schema: pa.Schema | None = None,  # if the rows are partials: of the rows that they stand for
         grouping: str = "hash",
         cost_key: Sequence[str] = (),
+        first_version: str | None = None,  # of states that do not name theirs; by default the operator's
+        feeds: Sequence[Feed] = (),  # from each of the inputs and stages that it reads
     ) -> None:
         if on_error not in ("fail", "skip"):
             raise InvalidJob(f'unknown on_error {on_error!r}. Use "fail" or "skip".')
@@ -93,13 +108,19 @@ class StageRunner:
         self.input_schema = input_schema
         self.stage = stage
         self.name = name
+        self.first_version = operator.version if first_version is None else first_version
         # Sent to the senders of rows to this stage.
         is_shuffled = isinstance(declared, ShuffleGrouping)
         method = "combine" if rows_schema is None else "merge"
         self.combiner = Combiner.of(self.operator, name, method, self.grouped_by if is_shuffled else ())
         if self.combiner is not None and self.combiner.cost_key:
             self.combiner.check(input_schema)
+        self.feeds = tuple(feeds)
+        self.clock = StageClock()  # how far event time has come
+        self._watermarks: tuple[BatchTime | None, tuple[int | None, int | None]] = (None, (None, None))  # of a batch
         self._schemas = _schemas(self.operator, input_schema, next_schema)
+        # By name; without names, in a pipeline of which this is all that is known, the next number.
+        self._followers = {} if next_schema is None else {"": Follower(stage + 1, Feed(name))}
         self._caller: OperatorCaller = self._create_caller(self.operator, skip=on_error == "skip")
         self.is_measured = isinstance(declared, ShuffleGrouping) and declared.is_measured
         if self.is_measured:
@@ -114,6 +135,36 @@ class StageRunner:
     def emits_rows_to_stages(self) -> bool:
         """Whether a step may require another round."""
         return NEXT in self._schemas or SELF in self._schemas
+
+    def follow(self, followers: Mapping[str, Follower]) -> None:
+        """Set the stages that read this one, by name."""
+        self._followers = dict(followers)
+        if NEXT in self._schemas:
+            self._schemas |= {next_to(name): self._schemas[NEXT] for name in followers}
+
+    def feed_from(self, source: str) -> Feed:
+        """Return how rows of an input or a stage become rows of this one."""
+        return next((feed for feed in self.feeds if feed.source == source), Feed(source))
+
+    def emitted(self, output: StepOutput) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the rows of a step for other stages and for this one, with the number of the stage that they are for.
+
+        What is for one stage alone comes after what is for all.
+        """
+        for name, (stage, feed) in self._followers.items():
+            for rows in (output.next, output.next_to.get(name)):
+                if rows is not None and rows.num_rows:
+                    yield stage, feed(rows)
+        if output.self_ is not None and output.self_.num_rows:
+            yield self.stage, output.self_
+
+    def moment(self, unit: UnitId, batch: int, round_: int, time: BatchTime) -> Moment:
+        """Return one round of a batch of a unit, with the clocks of this stage."""
+        known, watermarks = self._watermarks
+        if known is not time:  # all units of the stage take the same steps
+            watermarks = self.clock.watermark_of_rows(time), self.clock.watermark_of_timers(time)
+            self._watermarks = time, watermarks
+        return Moment(unit, batch, round_, time.timestamp_ms, *watermarks)
 
     def hash_rows(self, rows: pa.Table) -> Hashes:
         """Return for each row the hash that its unit, or its cost, depends on."""
@@ -133,6 +184,7 @@ class StageRunner:
         """Return the state of a unit that has processed nothing."""
         return UnitState({} if isinstance(self.operator, KeyedOperator) else self.operator.initial_state())
 
+    @collector_paused()
     def step(self, state: UnitState, slices: Sequence[pa.Table], moment: Moment) -> StepOutput:
         """Process the rows in order, then, in round 0, the due timers; changes the state in place.
 
@@ -142,17 +194,26 @@ class StageRunner:
         if moment.round and key_records.are_orders(slices):
             return StepOutput(None, None, None, None, 0, parts=key_records.part_keys(self, state, slices))
         if moment.round and key_records.are_parts(slices):
-            key_records.join_parts(self, state, slices)
+            key_records.join_parts(self, state, slices, moment.unit)
             return StepOutput(None, None, None, None, 0)
         step = UnitStep(state, moment, OutputBuffer(self.name, self._schemas))
         rows = sum(table.num_rows for table in slices)
         if rows:
-            self._caller.rows(step, self._with_new_columns(_table(slices)))
+            given = _table(slices)  # combined rows have columns of their own
+            self._caller.rows(step, fill_new_columns(given, self.input_schema) if self.combiner is None else given)
         if self.is_due(state, moment):
             self._caller.timers(step, state.timers.take_due(moment.clocks))
         tables = {to: step.outputs.table(to) for to in (SINK, NEXT, SELF)}
         emitted = tables[SINK], tables[NEXT], tables[SELF]
-        return StepOutput(*emitted, step.quarantine.table(), rows, key_times=step.key_times, cost_times=step.cost_times)
+        to_one = {name: step.outputs.table(next_to(name)) for name in self._followers}
+        return StepOutput(
+            *emitted,
+            step.quarantine.table(),
+            rows,
+            key_times=step.key_times,
+            cost_times=step.cost_times,
+            next_to={name: table for name, table in to_one.items() if table is not None},
+        )
 
     def is_due(self, state: UnitState, moment: Moment) -> bool:
         """Return whether a timer is due, so that a step is needed even without rows."""
@@ -177,12 +238,31 @@ class StageRunner:
         """
         return encode(state.value, state.timers, self.name)
 
-    def restore(self, saved: Any) -> UnitState:
-        """Return the state from its captured, stored and loaded form."""
-        value, timers = decode(saved)
+    def restore(self, captured: Any) -> UnitState:
+        """Return the state from the form in which this version of the operator captured it."""
+        value, timers = decode(captured)
         if isinstance(self.operator, KeyedOperator) and self._needs_canonical_keys:
             value = {to_canonical(key): entry for key, entry in value.items()}
         return UnitState(value, timers)
+
+    def load(self, saved: SavedState, unit: UnitId) -> UnitState:
+        """Return the state of a unit from its stored form, in the form of this version of the operator.
+
+        Raises `UpgradeFailed`.
+        """
+        state, version = self.restore(saved.state), self.version_of(saved.meta)
+        if version != self.version:
+            state.value = upgrade(self.operator, state.value, version, self.name, str(unit))
+        return state
+
+    def version_of(self, meta: Mapping[str, Any]) -> str:
+        """Return the version of the operator that stored a state with this metadata."""
+        return str(meta.get(VERSION, self.first_version))
+
+    @property
+    def version(self) -> str:
+        """The operator's version, which is stored with every state."""
+        return self.operator.version
 
     def size(self, state: UnitState) -> int:
         """Estimate the bytes of the stored state; cheap."""
@@ -224,15 +304,6 @@ class StageRunner:
     @property
     def _needs_canonical_keys(self) -> bool:
         return any(needs_canonical(self.input_schema.field(name).type) for name in self.key)
-
-    def _with_new_columns(self, rows: pa.Table) -> pa.Table:
-        """Fill columns that are newer than the logged rows with nulls; combined rows have columns of their own."""
-        if self.combiner is not None or rows.num_columns >= len(self.input_schema):
-            return rows
-        for field in self.input_schema:
-            if field.name not in rows.schema.names:
-                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-        return rows.select(self.input_schema.names)
 
     def _create_caller(self, operator: Operator, *, skip: bool) -> OperatorCaller:
         if isinstance(operator, KeyedOperator):

@@ -36,6 +36,9 @@ class _Function(StatelessOperator):
     def handle_rows(self, rows: Any, _context: Context) -> Yields:
         return self._function(rows)
 
+    def __repr__(self) -> str:
+        return f"stateless({self.name})"
+
 
 def stateless(
     function: Callable[[Any], Any], output_schema: SchemaLike, *, input_format: str = "arrow"

@@ -28,6 +28,11 @@ class Window:
     slide: int
     start: int = 0
 
+    def __repr__(self) -> str:
+        slide = "" if self.slide == self.size else f", {_format_duration(self.slide)!r}"
+        start = f", start={_format_duration(self.start)!r}" if self.start else ""
+        return f"window({_format_duration(self.size)!r}{slide}{start})"
+
     @property
     def pane(self) -> int:
         """The length of a pane."""
@@ -73,6 +78,9 @@ class SessionWindow:
 
     gap: int
 
+    def __repr__(self) -> str:
+        return f"session_window({_format_duration(self.gap)!r})"
+
 
 def window(duration: str, slide: str | None = None, start: str | None = None) -> Window:
     """Return tumbling windows of a duration, such as "10 minutes", or with a shorter `slide` windows that overlap.
@@ -90,6 +98,14 @@ def window(duration: str, slide: str | None = None, start: str | None = None) ->
 def session_window(gap: str) -> SessionWindow:
     """Return session windows: rows of a key at most `gap` apart, such as "5 minutes", are in the same session."""
     return SessionWindow(parse_duration(gap, "gap"))
+
+
+def _format_duration(us: int) -> str:
+    """Return a duration in the largest unit that divides it."""
+    for unit, size in (("hours", 3_600_000_000), ("minutes", 60_000_000), ("seconds", 1_000_000)):
+        if us % size == 0:
+            return f"{us // size} {unit}"
+    return f"{us / _US_PER_MS:g} ms"
 
 
 def parse_duration(text: str, name: str, *, can_be_zero: bool = False) -> int:

@@ -3,8 +3,11 @@
 Independent of Spark: nodes, the driver, readers and tests use it alike.
 """
 
+from elastic.results.delta import DeltaSink
 from elastic.results.description import Description, StageDescription, choose_stage, read_result_schemas
 from elastic.results.expiry import ExpiredResults
+from elastic.results.iceberg import IcebergSink
+from elastic.results.kafka import KafkaSink
 from elastic.results.log import ResultLog
 from elastic.results.objects import BATCH, ORIGIN, TASK, UNIT
 from elastic.results.parquet import ParquetSink
@@ -19,8 +22,11 @@ __all__ = [
     "TASK",
     "UNIT",
     "BatchIndex",
+    "DeltaSink",
     "Description",
     "ExpiredResults",
+    "IcebergSink",
+    "KafkaSink",
     "MemorySink",
     "NoSink",
     "ParquetSink",

@@ -6,6 +6,10 @@ ElasticError
 ├── NotPublished         a reader asked for a batch whose results are not published yet
 ├── UnknownJob           the store holds no description of a job of that name
 ├── UnknownStage         the job has no stage of that name, or several and none was named
+├── SinkUnavailable      a sink cannot be reached at the moment; the delivery is repeated
+├── SinkUnreachable      a sink was unavailable for longer than sink_retry_seconds
+├── SinkTakenOver        another run of the job delivers to the sink now
+├── RecordRefused        Kafka refuses a record, for its size, its partition or its topic
 ├── ForeignFolder        a results folder holds the results of another job or run
 ├── ResultsReplaced      the job was started anew since the reader stopped
 ├── StateSchemaMismatch  the states of a stage have different columns, so no table can hold them all
@@ -73,6 +77,58 @@ class UnknownStage(ElasticError):
         problem = f"there is no stage {stage!r}" if stage is not None else "no stage was named"
         stages = ", ".join(map(repr, self.known)) or "none"
         super().__init__(f"{problem}; the job has these stages: {stages}. Set the option `stage` to one of them.")
+
+
+class SinkUnavailable(ElasticError):
+    """A sink cannot be reached at the moment; the writer delivers the batch again."""
+
+    def __init__(self, sink: str, why: str) -> None:
+        self.sink = sink
+        self.why = why
+        super().__init__(f"{sink} is unavailable: {why.rstrip(' .')}. Restore it; the delivery is repeated until then.")
+
+
+class SinkUnreachable(ElasticError):
+    """A sink was unavailable for longer than sink_retry_seconds; the result log keeps what it does not have."""
+
+    def __init__(self, seconds: float, why: str) -> None:
+        self.seconds = seconds
+        self.why = why
+        super().__init__(
+            f"the sink was unavailable for {seconds:g} s: {why.rstrip(' .')}. Restore it and restart the job, which "
+            "delivers the missing results. Raise sink_retry_seconds to wait longer."
+        )
+
+
+class SinkTakenOver(ElasticError):
+    """Another run of the job delivers to the sink now; nothing of this delivery is committed."""
+
+    def __init__(self, sink: str, batch: int | None) -> None:
+        self.sink = sink
+        self.batch = batch
+        what = "its results" if batch is None else f"batch {batch}"
+        super().__init__(
+            f"{sink} refuses {what} of this driver, because a later run of the same job has opened it. "
+            "Stop this driver, or the other one; the results are in the sink once."
+        )
+
+
+class RecordRefused(ElasticError):
+    """Kafka refuses a record; nothing of its batch is committed."""
+
+    def __init__(self, topic: str | None, batch: int, row: int, key: bytes | None, size: int, why: str) -> None:
+        self.topic = topic
+        self.batch = batch
+        self.row = row
+        self.key = key
+        self.size = size
+        self.why = why
+        shown = "no key" if key is None else f"key {key[:100].decode(errors='replace')!r}"
+        super().__init__(
+            f"topic {topic!r} refuses row {row} of batch {batch}, a record of {size:,} bytes with {shown}: "
+            f"{why.rstrip(' .')}. Correct the topic (such as its max.message.bytes), or name a topic for refused "
+            "records with quarantine=..., and restart the job."
+        )
 
 
 class ForeignFolder(ElasticError):

@@ -64,6 +64,9 @@ class ParquetSink:
             self._write_marker()
         self._store.close()
 
+    def __repr__(self) -> str:
+        return f"ParquetSink({self._store.url!r}, next={self._next})"
+
     def _list_batches(self) -> list[int]:
         found = (_FILE.fullmatch(entry.key) for entry in self._store.list("batch-"))
         return [int(name[1]) for name in found if name]

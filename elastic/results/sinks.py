@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from elastic import threads
 from elastic.errors import InvalidSetting
+from elastic.results.delta import DeltaSink
+from elastic.results.iceberg import IcebergSink
+from elastic.results.kafka import KafkaSink
 from elastic.results.objects import ORIGIN
 from elastic.results.parquet import ParquetSink
 
@@ -18,7 +21,8 @@ _MEMORY_ROWS = 1_000_000  # some hundred megabytes for rows of a usual size
 class Sink(Protocol):
     """Receives the results of one stage, batch by batch, in order.
 
-    A batch may be delivered again after a crash or a timeout; the sink must then hold it once.
+    A batch may be delivered again after a crash or a timeout; the sink must then hold it once. While it cannot be
+    reached, `open` and `deliver` raise `SinkUnavailable` within a bound, and are called again.
     """
 
     @property
@@ -58,6 +62,9 @@ class _Passive:
 
     def close(self) -> None:
         """Do nothing."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
 class NoSink(_Passive):
@@ -108,6 +115,10 @@ class MemorySink:
     def close(self) -> None:
         """Do nothing: the rows stay readable."""
 
+    def __repr__(self) -> str:
+        with self._lock:
+            return f"MemorySink(batches={len(self._batches)}, rows={self._count_rows()})"
+
     def _count_rows(self) -> int:
         return sum(rows.num_rows for _, rows in self._batches)
 
@@ -117,18 +128,29 @@ SINKS: Mapping[str, Callable[..., Sink]] = {
     "store": StoreSink,
     "memory": MemorySink,
     "parquet": ParquetSink,
+    "kafka": KafkaSink.from_url,
+    "delta": DeltaSink,
+    "iceberg": IcebergSink.from_url,
+}
+_EXAMPLES = {  # of sinks with an address
+    "parquet": "parquet:file:///results",
+    "kafka": "kafka://127.0.0.1:9092/topic",
+    "delta": "delta:file:///table",
+    "iceberg": "iceberg:namespace.table",
 }
 
 
 def open_sink(name: str, **settings: Any) -> Sink:
     """Open a sink by name, such as `parquet:file:///results` with its folder; `settings` are those of its class."""
-    kind, _, folder = name.partition(":")
+    kind, _, address = name.partition(":")
     if kind not in SINKS:
-        raise InvalidSetting("sink", name, f"use one of {', '.join(SINKS)}")
-    if folder:
-        settings = {"folder": folder, **settings}
+        raise InvalidSetting("sink", name, f"use one of {', '.join(_EXAMPLES.get(kind, kind) for kind in SINKS)}")
+    if address and kind not in _EXAMPLES:
+        raise InvalidSetting("sink", name, f"{kind} has no address; others have: {', '.join(_EXAMPLES.values())}")
+    addresses = (address,) if address else ()
     try:
-        inspect.signature(SINKS[kind]).bind(**settings)
+        inspect.signature(SINKS[kind]).bind(*addresses, **settings)
     except TypeError as cause:
-        raise InvalidSetting("sink", name, f"{cause}; only parquet has a folder: parquet:file:///results") from cause
-    return SINKS[kind](**settings)
+        example = f"; for example {_EXAMPLES[kind]}" if kind in _EXAMPLES else ""
+        raise InvalidSetting("sink", name, f"{cause}{example}") from cause
+    return SINKS[kind](*addresses, **settings)

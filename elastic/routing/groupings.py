@@ -88,12 +88,52 @@ class HashGrouping(_TasksOnly):
 
 @dataclass(frozen=True)
 class TableGrouping:
-    """Keys in the table are guests of the task that the table names; all others are in the task of their hash."""
+    """Keys in the table are guests of the task that the table names; all others are in the task of their hash.
+
+    A key whose hash is among `protected`, ascending, belongs among guests wherever it is, because these have standbys.
+    After a restart with other protected keys some are not there yet: see `find_displaced`.
+    """
 
     kind: ClassVar[str] = "table"
     is_by_key: ClassVar[bool] = True
     needs_key: ClassVar[bool] = True
     table: KeyTable = EMPTY_TABLE
+    protected: tuple[int, ...] = ()
+
+    @classmethod
+    def declare(cls, protected: Sequence[int], tasks: int) -> "TableGrouping":
+        """Return the grouping that a job starts with: the protected keys are guests of the tasks of their hashes."""
+        ordered = tuple(sorted(set(protected)))
+        hashes = np.array(ordered, np.int64)
+        return cls(KeyTable(hashes, to_tasks(hashes, tasks).astype(np.int32)), ordered)
+
+    def protect(self, protected: Sequence[int]) -> "TableGrouping":
+        """Return the grouping of a job that continues with other protected keys, which have not moved yet."""
+        return TableGrouping(self.table, tuple(sorted(set(protected))))
+
+    def move(self, hashes: Hashes, targets: npt.NDArray[np.int64], tasks: int) -> "TableGrouping":
+        """Return the grouping after keys have become guests of their targets; those with a negative one go home.
+
+        A key that belongs in the task of its hash needs no entry, unless it is protected: then it is a guest there.
+        """
+        homes = to_tasks(hashes, tasks)
+        at_home = np.where(self.are_protected(hashes), homes, -1)
+        return TableGrouping(
+            self.table.update(hashes, np.where((targets < 0) | (targets == homes), at_home, targets)), self.protected
+        )
+
+    def are_protected(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        return np.isin(hashes, np.array(self.protected, np.int64))
+
+    def find_displaced(self, tasks: int) -> Hashes:
+        """Return the keys that a change of the protected keys has left in the wrong unit of their task.
+
+        These are protected keys without an entry, and others whose entry leads to the task of their own hash.
+        """
+        protected, hashes = np.array(self.protected, np.int64), self.table.hashes
+        missing = protected[~np.isin(protected, hashes)]
+        left = hashes[(self.table.tasks == to_tasks(hashes, tasks)) & ~self.are_protected(hashes)]
+        return np.concatenate([missing, left])
 
     def unit_numbers(self, hashes: Hashes, stage: int, tasks: int) -> UnitNumbers:
         if not len(self.table):
@@ -112,11 +152,12 @@ class TableGrouping:
             )
 
     def to_json(self) -> Any:
-        return self.table.to_json()
+        return [*self.table.to_json(), *([list(self.protected)] if self.protected else [])]
 
     @classmethod
     def from_json(cls, document: Any) -> "TableGrouping":
-        return cls(KeyTable.from_json(document))
+        hashes, tasks, *protected = document
+        return cls(KeyTable.from_json([hashes, tasks]), *map(tuple, protected))
 
 
 @dataclass(frozen=True)
@@ -187,13 +228,13 @@ def with_scheduler(grouping: str, scheduler: str | None) -> str:
             f"a stage that is grouped by {grouping!r} has no scheduler, but {scheduler!r} was given. "
             'Use grouping="shuffle", or leave the scheduler out.'
         )
-    if scheduler not in SCHEDULERS:
+    if scheduler not in tuple(SCHEDULERS):
         raise InvalidJob(f"unknown scheduler {scheduler!r}. Use one of {', '.join(map(repr, SCHEDULERS))}.")
     return f"{grouping}:{scheduler}"
 
 
 def check_splits(splits: object) -> None:
-    if splits not in SPLITS:
+    if splits not in tuple(SPLITS):
         raise InvalidJob(f"unknown choice of keys to split {splits!r}. Use one of {', '.join(map(repr, SPLITS))}.")
 
 
@@ -218,7 +259,7 @@ def parse_grouping(text: str) -> Grouping:
     """Return the grouping that a stage is declared with: a kind, `partial:` and one of `SPLITS`, or `shuffle:` and one
     of `SCHEDULERS`.
     """
-    if text not in _DECLARED:
+    if text not in tuple(_DECLARED):
         raise InvalidJob(f"unknown grouping {text!r}. Use one of {', '.join(map(repr, _DECLARED))}.")
     return _DECLARED[text]
 
@@ -239,9 +280,17 @@ class Groupings:
             grouping.check(self.tasks)
 
     @classmethod
-    def of_kinds(cls, tasks: int, kinds: Sequence[str]) -> "Groupings":
-        """Return the groupings that a job starts with, by the name of each; `()` if all stages are hashed."""
-        groupings = tuple(map(parse_grouping, kinds))
+    def of_kinds(
+        cls, tasks: int, kinds: Sequence[str], protected: Mapping[int, Sequence[int]] | None = None
+    ) -> "Groupings":
+        """Return the groupings that a job starts with, by the name of each; `()` if all stages are hashed.
+
+        `protected` has the hashes of the protected keys of stages that are grouped by table.
+        """
+        groupings: tuple[Grouping, ...] = tuple(
+            TableGrouping.declare(protected[stage], tasks) if protected and stage in protected else parse_grouping(kind)
+            for stage, kind in enumerate(kinds)
+        )
         return cls(tasks, groupings if any(grouping != HASH for grouping in groupings) else ())
 
     def __getitem__(self, stage: int) -> Grouping:

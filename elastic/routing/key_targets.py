@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from elastic.errors import InvalidJob
 from elastic.routing.groupings import Grouping, Groupings, Hashes, TableGrouping
-from elastic.routing.hashing import to_tasks
 
 HOME = -1  # in the place of a task: the key returns to the task of its hash
 
@@ -25,7 +24,8 @@ class KeyOrders(NamedTuple):
 class KeyTargets:
     """Keys of a stage by hash, and the task that each becomes a guest of; `HOME` removes its entry from the table.
 
-    A key whose target is the task of its own hash goes home too: an entry would lead where the hash does.
+    A key whose target is the task of its own hash goes home too: an entry would lead where the hash does. A protected
+    key has an entry nevertheless, and goes home to the guests of that task.
 
     Invariant: the hashes are distinct, and there is one task from `HOME` on for each.
     """
@@ -50,6 +50,16 @@ class KeyTargets:
         targets = [HOME if task is None else task for task in tasks.values()]
         return cls(stage, np.array(list(tasks), np.int64), np.array(targets, np.int64))
 
+    @classmethod
+    def of_displaced(cls, groupings: Groupings, limit: int) -> Self | None:
+        """Return where keys belong that a change of the protected keys displaced, at most `limit`; None if none is."""
+        for stage, grouping in enumerate(groupings.by_stage):
+            if isinstance(grouping, TableGrouping):
+                displaced = grouping.find_displaced(groupings.tasks)[:limit]
+                if len(displaced):
+                    return cls(stage, displaced, np.full(len(displaced), HOME, np.int64))
+        return None
+
     def regroup(self, groupings: Groupings) -> tuple[Grouping, ...]:
         """Return the groupings by stage after the keys have moved; `InvalidJob` if the stage has no key table."""
         before = groupings[self.stage]
@@ -58,8 +68,7 @@ class KeyTargets:
                 f"stage {self.stage} is grouped by {before.kind}, so its keys cannot move. "
                 'Run it with grouping="table".'
             )
-        is_home = (self.tasks == HOME) | (self.tasks == to_tasks(self.hashes, groupings.tasks))
-        after = TableGrouping(before.table.update(self.hashes, np.where(is_home, HOME, self.tasks)))
+        after = before.move(self.hashes, self.tasks, groupings.tasks)
         return (*groupings.by_stage[: self.stage], after, *groupings.by_stage[self.stage + 1 :])
 
     def orders(self, groupings: Groupings) -> dict[int, KeyOrders]:

@@ -24,6 +24,7 @@ from elastic.errors import (
 )
 from elastic.numbers import as_int
 from elastic.operators import Stage
+from elastic.operators.graph import Input
 from elastic.results import Description
 from elastic.store_access import StoreAccess
 from storage import Store
@@ -66,6 +67,13 @@ def check_frame(frame: DataFrame) -> None:
         raise InvalidJob("the DataFrame is not a stream. Create it with spark.readStream.")
 
 
+def check_batch_frame(frame: DataFrame) -> None:
+    """Refuse an initial state that is not a batch DataFrame."""
+    if not isinstance(frame, DataFrame) or frame.isStreaming:
+        what = "a stream" if isinstance(frame, DataFrame) else f"a {type(frame).__name__}"
+        raise InvalidJob(f"initial_state is {what}. Give a DataFrame that is not a stream.")
+
+
 def check_event_time(frame: DataFrame, column: str | None, watermark_delay: str | None) -> None:
     if column is None:
         if watermark_delay is not None:
@@ -100,12 +108,23 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def describe_job(frame: DataFrame, stages: Sequence[Stage], tasks: int) -> Description:
+def describe_job(inputs: Sequence[Input], stages: Sequence[Stage], tasks: int) -> Description:
     """Return the description that nodes get; refuse keys that have no hash and operators that cannot be sent."""
-    _refuse_collations(frame, stages[0].cost_key or stages[0].key)
+    keys = {column for stage in stages for column in (*stage.cost_key, *stage.key, *_renamed(stage))}
+    for each in inputs:
+        frame: DataFrame = each.rows
+        columns = each.columns or {column: column for column in frame.columns}
+        grouped_by = stages[0].cost_key or stages[0].key if len(stages) == 1 else keys.union(each.key)
+        _refuse_collations(frame, [columns[name] for name in grouped_by if name in columns])
     for stage in stages:
         check_operator(stage)
-    return describe_pipeline(stages, _to_arrow_schema(frame), tasks)
+    specs = [each.bind(_to_arrow_schema(each.rows)) for each in inputs]
+    return describe_pipeline(stages, specs, tasks)
+
+
+def _renamed(stage: Stage) -> list[str]:
+    """Return the columns of what a stage reads that become its key."""
+    return [column for _, key in stage.inputs for column in key]
 
 
 def _to_arrow_schema(frame: DataFrame) -> pa.Schema:

@@ -1,7 +1,9 @@
 """The function that turns a Spark task into a node."""
 
 import logging
+import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from pyspark import TaskContext
@@ -28,6 +30,8 @@ def host_node(spec: NodeSpec, _partition: Iterable[object]) -> Iterator[str | St
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         return iter([f"{spec.incarnation} was lost; the driver replaces it, so Spark's retry of it ends"])
+    # The process that forked this one: the executor's daemon, or the executor.
+    spec = replace(spec, executor=str(os.getppid()))
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         if not spec.node:

@@ -14,17 +14,21 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from elastic.control import AutoscalerSettings
+from elastic.core.pipeline import count_standbys
 from elastic.driver.context import JobContext
-from elastic.durations import parse_duration_ms
 from elastic.errors import InvalidSetting, JobNameInUse
 from elastic.job.assembly import Surroundings, assemble_job
 from elastic.job.job import Job
 from elastic.operators import Operator, Stage
+from elastic.operators.graph import Input, choose_key
 from elastic.operators.stages import build_stages
-from elastic.results import Description, Sink, open_sink
+from elastic.portable.importing import begin_with
+from elastic.results import Description
+from elastic.results.stage_sinks import SinkChoice, StageSinks
 from elastic.secret import application_secret
 from elastic.settings import Settings
 from elastic.spark import checks
+from elastic.spark.inputs import to_inputs, unite
 from elastic.spark.job import SparkJob
 from elastic.spark.launcher import SparkLauncher
 from elastic.spark.sender import SparkSource
@@ -33,7 +37,7 @@ from elastic.spark.sources.registration import register_job
 from elastic.spark.stream import SparkStream
 from elastic.store_access import StoreAccess
 from elastic.wire import FlightNetwork, wire_token
-from migration import Assignment, Workload, plan
+from migration import Assignment, Standbys, Workload, plan
 from storage import Store
 
 _running: dict[tuple[str, str], Job] = {}  # by store and name
@@ -41,15 +45,15 @@ _starting = threading.Lock()
 
 
 def run(
-    df: DataFrame,
+    df: DataFrame | Input | Sequence[Input] | Mapping[str, DataFrame | Input],
     *,
-    key: str | Sequence[str],
+    key: str | Sequence[str] = (),
     operator: Operator | Stage | Sequence[Operator | Stage],
     name: str,
     store: str,
     tasks: int = 64,
     nodes: int = 4,
-    sink: str | Sink = "store",
+    sink: SinkChoice = "store",
     trigger: Mapping[str, Any] | None = None,
     event_time: str | None = None,
     watermark_delay: str | None = None,
@@ -57,25 +61,36 @@ def run(
     store_settings: Mapping[str, Any] | None = None,
     autoscale: Mapping[str, Any] | None = None,
     first_rows: DataFrame | None = None,
+    initial_state: DataFrame | None = None,
     **settings: Any,
 ) -> SparkJob:
     """Start a job, or resume the job of this name in this store.
 
-    `operator` is one operator, keyed by the columns `key` of `df`, or several in order. `store` is the URL of a folder
-    or bucket that the driver and every executor can reach. `trigger` holds the arguments of `DataStreamWriter.trigger`,
+    `df` is a streaming DataFrame, or several inputs: a sequence of `Input`, or a mapping from names to DataFrames or
+    inputs. `operator` is one operator, keyed by the columns `key` of `df`, or several in order; a `Stage` among them
+    may say which inputs and stages it reads. `store` is the URL of a folder
+    or bucket that the driver and every executor can reach. `sink` gets the results of the last stage; a mapping from
+    names of stages to sinks, those of each. `trigger` holds the arguments of `DataStreamWriter.trigger`,
     such as `{"processingTime": "1 second"}`. `checkpoint` is the folder for Spark's offsets, by default next to the
     state in a file store. `autoscale` holds the arguments of `Job.autoscale`, such as `{"ceiling": 8}`; without it only
     requests change the number of nodes. `first_rows` is a batch DataFrame with the columns of `df`, whose rows are part
-    of the first batch. `settings` are those of `elastic.settings.Settings`.
+    of the first batch. `initial_state` is a batch DataFrame with a row of state per key, from which a job that the
+    store does not have begins; the driver collects it (see `elastic.import_state`). `settings` are those of
+    `elastic.settings.Settings`.
     """
-    checks.check_frame(df)
-    spark = df.sparkSession
+    given = to_inputs(df, event_time, watermark_delay)
+    spark = given[0].rows.sparkSession
     checks.check_name(name)
     tasks, nodes = checks.check_counts(tasks, nodes)
-    checks.check_event_time(df, event_time, watermark_delay)
+    if first_rows is not None and len(given) > 1:
+        raise InvalidSetting("first_rows", "a DataFrame", "a job with several inputs has none. Leave it out")
     resolved = Settings.resolve(settings, lambda key: spark.conf.get(key, None), os.environ)
-    delay_ms = 0 if watermark_delay is None else parse_duration_ms(watermark_delay, "watermark_delay")
-    pipeline = checks.describe_job(df, build_stages(operator, key), tasks)
+    if initial_state is not None:
+        checks.check_batch_frame(initial_state)
+    stages = build_stages(operator, choose_key(given, key), [each.name for each in given])
+    pipeline = checks.describe_job(given, stages, tasks)
+    sinks = StageSinks.choose(sink, pipeline)
+    frame, slots = unite(sorted(given, key=lambda each: each.name))
     autoscaling = None if autoscale is None else AutoscalerSettings.from_arguments(tasks, **autoscale)
     checks.check_cluster(spark)
     access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())
@@ -86,21 +101,22 @@ def run(
         check_room(nodes if autoscaling is None else max(nodes, autoscaling.ceiling), starting=True)
         with _starting:
             _check_not_running(store, name)
+            if initial_state is not None:
+                begin_with(opened, access.secret, name, pipeline, initial_state.toArrow)
             surroundings = Surroundings(
                 launcher=partial(SparkLauncher, spark.sparkContext),
                 source=SparkSource(spark),
-                stream=lambda ingest: SparkStream(name, df, ingest, location, trigger or {}, first_rows),
+                slots=slots,
+                stream=lambda ingest: SparkStream(name, frame, ingest, location, trigger or {}, first_rows),
                 check_room=check_room,
                 on_end=_unregister,
             )
             job = assemble_job(
                 _make_context(spark, name, pipeline, resolved, access, opened),
                 surroundings,
-                open_sink(sink) if isinstance(sink, str) else sink,
+                sinks,
                 nodes=nodes,
-                event_time=event_time,
-                watermark_delay_ms=delay_ms,
-                job_class=partial(SparkJob, df),
+                job_class=partial(SparkJob, frame),
             )
             register_job(spark, name, access)
             _running[store, name] = job
@@ -108,15 +124,19 @@ def run(
         opened.close()
         raise
     job.start()
-    threading.Thread(target=_load_planner, name="load-planner", daemon=True).start()
+    load_planner = partial(_load_planner, has_standbys=any(count_standbys(pipeline, resolved.standbys)))
+    threading.Thread(target=load_planner, name="load-planner", daemon=True).start()
     if autoscaling is not None:
         job.begin_autoscaling(autoscaling)
     return job
 
 
-def _load_planner() -> None:
+def _load_planner(*, has_standbys: bool) -> None:
     """Plan once: the first plan loads compiled loops, half a second of a processor that the first migration needs."""
-    plan(Assignment.even(tasks=2, nodes=1), 2, Workload.uniform(2))
+    one, two = (Assignment.even(tasks=2, nodes=nodes) for nodes in (1, 2))
+    plan(one, 2, Workload.uniform(2))
+    if has_standbys:
+        plan(two, 1, Workload.uniform(2), standbys=Standbys.place(two, 1))
 
 
 def _make_context(

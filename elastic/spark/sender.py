@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation uses
 from pyspark.sql.types import NumericType
 
-from elastic.ingest.batch_spec import HASH, BatchSpec
+from elastic.ingest.batch_spec import HASH, BatchSpec, StageFeed
 from elastic.ingest.partition_sender import Connections, PartitionStatus, send_partition
 from elastic.routing import spark_hash_expression
 from elastic.spark.arrow_batches import ArrowBatches
@@ -46,8 +46,9 @@ class SparkSource:
     def send(self, rows: DataFrame, spec: BatchSpec) -> list[PartitionStatus]:
         session = rows.sparkSession
         hashed = rows
-        if not _hashes_in_python(rows, spec):
-            hashed = rows.withColumn(HASH, F.expr(spark_hash_expression(spec.key)))
+        feed = spec.only_feed
+        if feed is not None and not _hashes_in_python(rows, feed):
+            hashed = rows.withColumn(HASH, F.expr(spark_hash_expression(feed.key)))
         self._arrow_batches.configure(session, rows.schema)
         # A stop cancels the senders. An interrupt while a Python worker is being created would make Spark restart the
         # daemon that all workers of an executor share, and the nodes of other jobs would die with it.
@@ -59,10 +60,10 @@ class SparkSource:
         return statuses
 
 
-def _hashes_in_python(rows: DataFrame, spec: BatchSpec) -> bool:
-    """Return whether senders compute the key hashes, instead of Spark.
+def _hashes_in_python(rows: DataFrame, feed: StageFeed) -> bool:
+    """Return whether senders compute the key hashes, instead of Spark; they do where rows go several ways.
 
     NumPy hashes numbers in a fraction of the time that Spark takes to transfer one more column. Rows that senders
     combine are hashed after that, when they are few.
     """
-    return spec.combine is not None or all(isinstance(rows.schema[name].dataType, NumericType) for name in spec.key)
+    return feed.combine is not None or all(isinstance(rows.schema[name].dataType, NumericType) for name in feed.key)

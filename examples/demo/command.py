@@ -27,6 +27,11 @@ import click
     help="Port of API and dashboard; 0 chooses one.",
 )
 @click.option("--open", "browse", is_flag=True, help="Open the dashboard and the report in a browser.")
+@click.option(
+    "--standbys",
+    type=click.IntRange(0, 2),
+    help="Nodes that follow each task, to take over when its node is lost; by default 1 where memory allows.",
+)
 @click.option("--stay", is_flag=True, help="Keep running after the last step, until Ctrl-C.")
 @click.option("--output", default="build/demo", show_default=True, type=click.Path(file_okay=False, path_type=Path))
 def command(**options: Any) -> None:

@@ -14,6 +14,7 @@ import elastic
 from elastic.api import serve
 from elastic.cli.connection import Connection, announce
 from examples.demo import report
+from examples.demo.memory import find_free_mb
 from examples.demo.picture import draw
 from examples.demo.proof import Proof, prove
 from examples.demo.source import clocked_numbers, find_start
@@ -33,8 +34,9 @@ _NODES, _MORE, _FEWER = 4, 6, 3
 _EVERY_MS = {"file": 500}  # between two batches; other stores are slower, with many requests per batch over a network
 _EVERY_MS_ELSEWHERE = 1_000
 _WINDOW = 10  # batches
-_MINING = Mining(threshold=20, window=f"{_WINDOW} batches")
+MINING = Mining(threshold=20, window=f"{_WINDOW} batches")
 _WARM_BATCHES = 12  # the window is full, and all code is warm
+_STANDBYS_MB = 3_000  # Spark, six nodes and the proof take 2 GB; with less than this, standbys might be too much
 _BAR = (TextColumn("{task.description:<20}"), BarColumn(30), TimeElapsedColumn())
 
 
@@ -50,13 +52,17 @@ class Demo:
     port: int
     browse: bool
     stay: bool
+    standbys: int | None
     output: Path
     console: Console = field(default_factory=Console)
 
     def __post_init__(self) -> None:
+        self._free_mb = find_free_mb()
+        if self.standbys is None:
+            self.standbys = int(self._free_mb >= _STANDBYS_MB)
         self.every_ms = self.every_ms or _EVERY_MS.get(self.store, _EVERY_MS_ELSEWHERE)
         texts = GeneratedTexts() if self.texts is None else CsvTexts.read(self.texts)
-        self._audit = Audit(texts, max(1, self.rate * self.every_ms // 1_000), _MINING)
+        self._audit = Audit(texts, max(1, self.rate * self.every_ms // 1_000), MINING)
         self._timeline = Timeline(every=self.every_ms / 1_000)
 
     def run(self) -> Proof:
@@ -86,8 +92,9 @@ class Demo:
             store=place.url,
             checkpoint=place.checkpoint,
             name=place.job,
-            mining=_MINING,
+            mining=MINING,
             nodes=_NODES,
+            standbys=self.standbys,
             sink=Board(self._timeline.note),
             trigger={"processingTime": "50 milliseconds"},  # latency of noticing new texts
             empty_batches="off",  # the window is one of batches, and the proof knows the texts of each
@@ -98,6 +105,7 @@ class Demo:
         self.console.print(
             f"{self.rate} texts per second in batches, over a window of {window:g} s.\n"
             f"State store: {store.partition('?')[0]}\n"
+            f"Standbys: {self.standbys} of each task ({self._free_mb / 1_000:.1f} GB of memory are available)\n"
             f"Dashboard: [bold]{url}[/bold]    or in another terminal: elastic watch",
             highlight=False,
         )
@@ -115,6 +123,9 @@ class Demo:
             steps.steady(f"{_FEWER} nodes", self.pause)
             steps.kill()
             steps.steady("afterwards", self.pause)
+            if self.standbys:
+                steps.switch_back()
+                steps.steady("as before", self.pause)
 
     def _wait_for_user(self, job: elastic.SparkJob, url: str) -> None:
         self.console.print(

@@ -17,6 +17,10 @@ from examples.demo.timeline import Timeline
 
 _TEMPLATE = Path(__file__).with_name("report.html")
 _HEADER = ("step", "batches", "median ms", "p90 ms", "max ms")
+_STANDBYS = (
+    "Every task has a standby on another node, which follows its batches. When a node is lost, its standbys become the "
+    "owners; when it is back, it follows them, and roles switch back without moving state."
+)
 _TOP = 12  # patterns shown
 
 
@@ -37,6 +41,7 @@ def write(timeline: Timeline, proof: Proof, picture: Path, path: Path) -> Path:
     best = sorted(several.items(), key=lambda item: (-item[1], item[0]))[:_TOP]
     steps = [(period.title, period.summary) for period in timeline.periods if period.summary]
     page = Template(_TEMPLATE.read_text()).substitute(
+        standbys=_STANDBYS if timeline.has_standbys else "",
         verdict="exact" if proof.holds else "wrong",
         proof=escape(str(proof)),
         picture=f"data:image/png;base64,{image}",

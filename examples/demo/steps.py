@@ -3,7 +3,8 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from rich.progress import Progress, TaskID
 
@@ -69,8 +70,12 @@ class DemoSteps:
         self._end(bar, "scaling", title, began, summary)
 
     def kill(self) -> None:
-        """Kill the process of a node and wait until a replacement has taken over."""
-        status = self._job.status()
+        """Kill the process of a node and wait until its units are served again: by standbys, or by a replacement."""
+        if self._job.routing().standbys:
+            bar = self._bar("standbys catch up", None)
+            self._until(self._standbys_are_ready, bar, lambda: 0)
+            self._bars.update(bar, total=1, completed=1, note="")
+        status, before = self._job.status(), self._job.routing()
         chosen = max((node for node in status.nodes if node.serving), key=lambda node: node.state_bytes)
         title = f"kill -9 of {chosen.name}"
         bar, began = self._bar(title, None), time.time()
@@ -78,11 +83,40 @@ class DemoSteps:
         known = len(status.recoveries)
         self._until(lambda: len(self._job.status().recoveries) > known, bar, lambda: 0)
         recovery = self._job.status().recoveries[-1]
-        summary = (
-            f"{chosen.name} recovered after {recovery['seconds']:.1f} s; {recovery['replayed_rows']:,} rows replayed"
-        )
+        # The commit of new owners follows the recovery; that of the next incarnation comes before it.
+        self._until(lambda: self._job.routing().epoch > before.epoch, bar, lambda: 0)
+        heirs = describe_heirs(chosen.name, before.assignment.owners, self._job.assignment().owners)
+        seconds, rows = _duration(recovery["seconds"]), recovery["replayed_rows"]
+        summary = f"{heirs or f'{chosen.name} recovered'} after {seconds}; {rows:,} rows replayed"
         self._bars.update(bar, total=1)
         self._end(bar, "loss", title, began, summary)
+
+    def switch_back(self) -> None:
+        """Give the tasks of the lost node back to its next incarnation, which has become a standby of them."""
+        title = "roles switch back"
+        bar, began = self._bar(title, None), time.time()
+        self._until(self._standbys_are_ready, bar, lambda: 0)
+        migration = self._job.rebalance(mode="warm", relax=True)
+        self._until(lambda: migration.is_over, bar, lambda: 0)
+        migration.wait(0)
+        done = migration.progress()
+        summary = (
+            f"{done.tasks_done} tasks went back in {done.seconds:.1f} s, with {done.bytes_done / 1e6:.1f} MB "
+            "that had to move before an owner changed"
+        )
+        self._bars.update(bar, total=1)
+        self._end(bar, "switch", title, began, summary)
+
+    def _standbys_are_ready(self) -> bool:
+        """Whether all nodes serve, and every task is followed by a node."""
+        nodes, routing = self._job.status().nodes, self._job.routing()
+        followed = {unit.task for node in nodes for unit in node.standbys}
+        is_complete = len(routing.standbys) == len(routing.assignment.owners) and all(routing.standbys)
+        return is_complete and all(node.serving for node in nodes) and len(followed) == len(routing.standbys)
+
+    def _note_routing(self) -> None:
+        routing = self._job.routing()
+        self._timeline.note_owners(routing.assignment.owners, routing.standbys)
 
     def _until(self, holds: Callable[[], bool], bar: TaskID, completed: Callable[[], float]) -> None:
         deadline = time.monotonic() + _TIMEOUT_SECONDS
@@ -95,19 +129,31 @@ class DemoSteps:
 
     def _poll(self, bar: TaskID, completed: float) -> None:
         self._job.await_termination(_POLL_SECONDS)
-        self._timeline.note_owners(self._job.assignment().owners)
+        self._note_routing()
         self._bars.update(bar, completed=completed, note=_note(self._timeline))
 
     def _bar(self, title: str, total: float | None) -> TaskID:
         return self._bars.add_task(title, total=total, note="")
 
     def _end(self, bar: TaskID, kind: str, title: str, began: float, summary: str = "") -> None:
-        self._timeline.note_owners(self._job.assignment().owners)
+        self._note_routing()
         self._timeline.periods.append(Period(kind, title, began, time.time(), summary))
         task = next(task for task in self._bars.tasks if task.id == bar)
         self._bars.update(bar, completed=task.total, note="")
         if summary:
             self._bars.console.print(f"  {title}: {summary}", highlight=False)
+
+
+def describe_heirs(lost: str, before: Sequence[str], after: Sequence[str]) -> str:
+    """Say which nodes took over how many tasks of a lost one; "" if they are its own again."""
+    taken = Counter(new for old, new in zip(before, after, strict=True) if old == lost and new != lost)
+    if not taken:
+        return ""
+    return " and ".join(f"{node} ({tasks})" for node, tasks in sorted(taken.items())) + " took over its tasks"
+
+
+def _duration(seconds: float) -> str:
+    return f"{1_000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _note(timeline: Timeline) -> str:

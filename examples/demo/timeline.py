@@ -10,7 +10,7 @@ from examples.frequent_patterns.board import Change
 class Period(NamedTuple):
     """A step of the demo: its start and end in seconds since 1970, and a summary."""
 
-    kind: str  # warming, steady, scaling or loss
+    kind: str  # warming, steady, scaling, loss or switch
     title: str
     began: float
     ended: float
@@ -18,10 +18,11 @@ class Period(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """The owner of every task from a moment on."""
+    """The owner of every task from a moment on, and its standbys; no `standbys` if no task has any."""
 
     moment: float
     owners: tuple[str, ...]
+    standbys: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass
@@ -40,9 +41,13 @@ class Timeline:
         self.published.append(time.time())
         self.changes.append(change)
 
-    def note_owners(self, owners: tuple[str, ...]) -> None:
-        if not self.owned or self.owned[-1].owners != owners:
-            self.owned.append(Ownership(time.time(), owners))
+    def note_owners(self, owners: tuple[str, ...], standbys: tuple[tuple[str, ...], ...] = ()) -> None:
+        if not self.owned or self.owned[-1][1:] != (owners, standbys):
+            self.owned.append(Ownership(time.time(), owners, standbys))
+
+    @property
+    def has_standbys(self) -> bool:
+        return any(owned.standbys for owned in self.owned)
 
     def arrival(self, batch: int) -> float:
         return self.began + batch * self.every

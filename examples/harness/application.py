@@ -1,11 +1,27 @@
 """What the harness needs of an application."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from elastic import Input
 from elastic.operators import Stage
 from examples.workloads import Pace
+
+Rows: TypeAlias = pa.Table | Mapping[str, pa.Table]  # of the only input, or of each input by its name
+
+
+def concat(batches: Sequence[Rows]) -> Rows:
+    """Return the rows of several batches."""
+    first = batches[0]
+    if isinstance(first, pa.Table):
+        return pa.concat_tables(batches)
+    return {name: pa.concat_tables([batch[name] for batch in batches]) for name in first}
+
+
+def count_rows(rows: Rows) -> int:
+    return sum(table.num_rows for table in rows.values()) if isinstance(rows, Mapping) else rows.num_rows
 
 
 class WindowCheck(NamedTuple):
@@ -18,7 +34,7 @@ class WindowCheck(NamedTuple):
 class Auditor(Protocol):
     """Compares the results of a job with a batch computation, window by window, in order."""
 
-    def check(self, window: int, rows: pa.Table, results: pa.Table) -> WindowCheck:
+    def check(self, window: int, rows: Rows, results: pa.Table) -> WindowCheck:
         """Compare one window.
 
         `rows` are all rows of the window; `results` are what the job emitted since the previous check, which may
@@ -28,7 +44,7 @@ class Auditor(Protocol):
 
 
 class Application(Protocol):
-    """A stage over a stream of numbered batches; a frozen value that can be pickled."""
+    """Stages over streams of numbered batches; a frozen value that can be pickled."""
 
     @property
     def name(self) -> str: ...
@@ -37,20 +53,27 @@ class Application(Protocol):
     def pace(self) -> Pace: ...
 
     @property
-    def key(self) -> str: ...
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the rows, with the event time in the column `time`."""
+    def results(self) -> pa.Schema:
+        """The schema of the results."""
         ...
 
     @property
-    def watermark_delay_ms(self) -> int: ...
+    def balanced(self) -> Sequence[str]:
+        """The names of the stages whose keys may move; the imbalance of the first one is measured."""
+        ...
 
-    def stage(self) -> Stage: ...
+    def inputs(self) -> Sequence[Input]:
+        """Return the inputs, with schemas in place of rows."""
+        ...
 
-    def batch(self, number: int) -> pa.Table:
+    def stages(self) -> Sequence[Stage]: ...
+
+    def batch(self, number: int) -> Rows:
         """Return the rows of a batch; the same number always gives the same rows."""
+        ...
+
+    def keys_of(self, rows: Rows) -> pa.ChunkedArray:
+        """Return the keys by which rows reach the first balanced stage."""
         ...
 
     def source_batch(self, results: pa.Table, known: int) -> int:
@@ -58,3 +81,8 @@ class Application(Protocol):
         ...
 
     def make_auditor(self) -> Auditor: ...
+
+
+def one_input(schema: pa.Schema, key: str, delay_ms: int) -> list[Input]:
+    """Return the only input of an application, whose event time is the column `time`."""
+    return [Input(schema=schema, key=key, event_time="time", watermark_delay=f"{delay_ms} ms")]

@@ -1,6 +1,7 @@
 """What changes a running job: rebalances at every interval, and requests for more or fewer nodes."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import click
@@ -13,16 +14,21 @@ from elastic.routing.groupings import TableGrouping
 LEVELS = ("none", "tasks", "keys", "auto")
 
 
-def rebalance(job: elastic.Job, level: str, theta: float, **options: Any) -> bool:
+def rebalance(job: elastic.Job, level: str, theta: float, stages: Sequence[str] = (), **options: Any) -> bool:
     """Balance a job; return whether anything was requested.
 
     Nothing is while a migration is under way, before the nodes have measured their keys, and for the level "none".
-    `theta` is the overload of a node that is allowed, `options` are others of `job.rebalance`.
+    `theta` is the overload of a node that is allowed, `stages` are those whose keys may move, by default the only one
+    that is grouped by table, and `options` are others of `job.rebalance`.
     """
     if level == "none" or (job.migration is not None and not job.migration.is_over):
         return False
     try:
-        job.rebalance(level=level, **{"tau" if level == "tasks" else "theta": theta, **options})
+        if level == "tasks":
+            job.rebalance(level=level, tau=theta, **options)
+            return True
+        for stage in stages or (None,):
+            job.rebalance(level=level, theta=theta, stage=stage, queue=True, **options)
     except KeysNotMeasured:
         return False
     return True

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from elastic import Job
 from elastic.errors import ElasticError
 from examples.harness.application import Application
 from examples.harness.balance import measuring_settings, rebalance
@@ -42,7 +43,11 @@ def run(
 ) -> Summary:
     """Run an application with the options of the command line."""
     results = Results(application)
-    settings = RunSettings(options.intervals, lambda job: rebalance(job, options.balance, options.theta), options.steps)
+
+    def balance(job: Job) -> bool:
+        return rebalance(job, options.balance, options.theta, application.balanced)
+
+    settings = RunSettings(options.intervals, balance, options.steps)
     with _start(application, options, results) as stream:
         return run_windows(application, stream, results, settings, on_window)
 

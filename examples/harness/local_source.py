@@ -30,13 +30,10 @@ def run_in_threads(
     source = TableSource(network)
     job = elastic.local_run(
         source,
-        key=application.key,
-        operator=application.stage(),
-        schema=application.schema,
+        inputs=application.inputs(),
+        operator=application.stages(),
         name=application.name,
         sink=results,
-        event_time="time",
-        watermark_delay_ms=application.watermark_delay_ms,
         network=network,
         **options,
     )

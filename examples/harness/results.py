@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from elastic.operators import to_schema
 from examples.harness.application import Application
 
 
@@ -22,7 +21,7 @@ class Results:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._schema = to_schema(application.stage().operator.output_schema or pa.schema([]))
+        self._schema = application.results
         self._tables: list[pa.Table] = []
         self._published: dict[int, float] = {}
         self._last_batch = -1

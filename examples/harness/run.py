@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 import elastic
 from elastic.errors import ElasticError
-from examples.harness.application import Application, WindowCheck
+from examples.harness.application import Application, WindowCheck, concat, count_rows
 from examples.harness.balance import ScaleStep, count_entries
 from examples.harness.imbalance import measure_imbalance
 from examples.harness.results import Results
@@ -82,15 +81,17 @@ def run_windows(
     windows: list[Window] = []
     rows, since = 0, time.monotonic()
     for interval in range(settings.intervals):
-        table = pa.concat_tables([application.batch(number) for number in application.pace.batches_of(interval)])
-        rows += table.num_rows
+        given = concat([application.batch(number) for number in application.pace.batches_of(interval)])
+        of_interval = count_rows(given)
+        rows += of_interval
         _wait_for_rows(job, results, rows, scaling)
         since, seconds = time.monotonic(), time.monotonic() - since
-        check = auditor.check(interval, table, results.take())
+        check = auditor.check(interval, given, results.take())
         routing = job.routing()
-        imbalance = measure_imbalance(routing, table[application.key])
+        stage = job.pipeline.stage_number(application.balanced[0])
+        imbalance = measure_imbalance(routing, application.keys_of(given), stage)
         nodes, entries = len(routing.assignment.nodes), count_entries(routing)
-        windows.append(Window(interval, table.num_rows, check, imbalance, nodes, entries, seconds))
+        windows.append(Window(interval, of_interval, check, imbalance, nodes, entries, seconds))
         on_window(windows[-1])
         settings.rebalance(job)
     return _summarise(application, windows, stream.arrivals(), results.published)
@@ -101,10 +102,9 @@ def _summarise(
 ) -> Summary:
     warm = windows[1:] or windows
     first, stop = application.pace.batches_of(warm[0].number).start, application.pace.batches_of(warm[-1].number).stop
-    began = max((at for batch, at in published.items() if batch < first), default=arrivals[0])
     measured = {batch: at for batch, at in published.items() if first <= batch < stop}
     latency_ms = [(at - arrivals[batch]) * 1_000 for batch, at in measured.items()]
-    return Summary(windows, sum(window.rows for window in warm), max(measured.values()) - began, latency_ms)
+    return Summary(windows, sum(window.rows for window in warm), sum(window.seconds for window in warm), latency_ms)
 
 
 class _Scaling:

@@ -42,16 +42,23 @@ def run_on_spark(
     spark: SparkSession, store: str, application: Application, results: Results, **settings: Any
 ) -> Iterator[RunningStream]:
     """Start the job on a Spark session, and stop it at the end of the block; `settings` are those of `elastic.run`."""
+    inputs = [
+        elastic.Input(
+            stream_batches(spark, application, each),
+            name=each.name,
+            key=each.key,
+            event_time=each.event_time,
+            watermark_delay=None if each.event_time is None else f"{each.watermark_delay_ms} ms",
+        )
+        for each in application.inputs()
+    ]
     job = elastic.run(
-        stream_batches(spark, application),
-        key=application.key,
-        operator=application.stage(),
+        inputs,
+        operator=application.stages(),
         name=application.name,
         store=store,
         sink=results,
         trigger={"processingTime": "20 milliseconds"},  # latency of noticing a new batch
-        event_time="time",
-        watermark_delay=f"{application.watermark_delay_ms} milliseconds",
         **settings,
     )
     with job:
@@ -60,17 +67,18 @@ def run_on_spark(
         yield RunningStream(job, lambda: [began + number * every for number in range(max(results.published) + 1)])
 
 
-def stream_batches(spark: SparkSession, application: Application) -> DataFrame:
-    """Stream the batches of an application: batch b arrives when its event time says so."""
-    schema = ", ".join(f"{field.name} {_DDL[field.type]}" for field in application.schema)
+def stream_batches(spark: SparkSession, application: Application, given: elastic.Input) -> DataFrame:
+    """Stream the batches of one input of an application: batch b arrives when its event time says so."""
+    schema = ", ".join(f"{field.name} {_DDL[field.type]}" for field in given.schema or ())
     numbers = clocked_numbers(spark, _SHARES, application.pace.every_ms)
-    return numbers.mapInArrow(partial(_take, application), schema)
+    return numbers.mapInArrow(partial(_take, application, given.name), schema)
 
 
-def _take(application: Application, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _take(application: Application, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column("value").to_pylist():
-            rows = application.batch(number // _SHARES)
+            given = application.batch(number // _SHARES)
+            rows = given if isinstance(given, pa.Table) else given[name]
             edges = [share * rows.num_rows // _SHARES for share in (number % _SHARES, number % _SHARES + 1)]
             yield from rows.slice(edges[0], edges[1] - edges[0]).to_batches()
 

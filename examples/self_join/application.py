@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from elastic import Input
 from elastic.operators import Stage
-from examples.harness.application import WindowCheck
+from examples.harness.application import Rows, WindowCheck, one_input
 from examples.self_join.batch_join import join_trades
-from examples.self_join.sliding_join import SlidingSelfJoin
+from examples.self_join.sliding_join import PAIR_SCHEMA, SlidingSelfJoin
 from examples.workloads import TRADE_SCHEMA, Pace, Trades
 
 _SHOWN = 3  # pairs of a difference
@@ -26,22 +27,28 @@ class TradeSelfJoin:
     window_ms: int
     cost_microseconds: float = 0.0
     name: str = "self-join"
-    key: str = "symbol"
-    schema: pa.Schema = TRADE_SCHEMA
+    balanced: tuple[str, ...] = ("pairs",)
 
     @property
     def pace(self) -> Pace:
         return self.trades.pace
 
     @property
-    def watermark_delay_ms(self) -> int:
-        return self.trades.delay_ms
+    def results(self) -> pa.Schema:
+        return PAIR_SCHEMA
 
-    def stage(self) -> Stage:
-        return Stage(SlidingSelfJoin(self.window_ms, self.cost_microseconds), grouping="table")
+    def inputs(self) -> list[Input]:
+        return one_input(TRADE_SCHEMA, "symbol", self.trades.delay_ms)
+
+    def stages(self) -> list[Stage]:
+        joining = SlidingSelfJoin(self.window_ms, self.cost_microseconds)
+        return [Stage(joining, "symbol", "pairs", grouping="table")]
 
     def batch(self, number: int) -> pa.Table:
         return self.trades.batch(number)
+
+    def keys_of(self, rows: Rows) -> pa.ChunkedArray:
+        return rows["symbol"]
 
     def source_batch(self, results: pa.Table, known: int) -> int:  # noqa: ARG002 - trades are numbered as they arrive
         return int(_to_array(results).max()) // self.pace.rows_per_batch
@@ -59,7 +66,7 @@ class PairAuditor:
     _recent: pa.Table = field(default_factory=TRADE_SCHEMA.empty_table)  # trades that may still find partners
     _ahead: _Pairs = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # pairs with a trade after the window
 
-    def check(self, window: int, rows: pa.Table, results: pa.Table) -> WindowCheck:  # noqa: ARG002 - in order
+    def check(self, window: int, rows: Rows, results: pa.Table) -> WindowCheck:  # noqa: ARG002 - in order
         trades = pa.concat_tables([self._recent, rows])
         first, last = pc.min(rows["trade"]).as_py(), pc.max(rows["trade"]).as_py()
         found = np.concatenate([self._ahead, _to_array(results)])

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from elastic.operators import Stage
+from elastic import Input
+from elastic.operators import Stage, to_schema
 from examples.frequent_patterns.audit import difference
-from examples.harness.application import WindowCheck
+from examples.harness.application import Rows, WindowCheck, one_input
 from examples.skewed_words.word_count import WindowedWordCount, split_words
 from examples.workloads import Pace, TextBatches
 
@@ -24,12 +25,18 @@ class SkewedWords:
     pace: Pace
     cost_microseconds: float = 0.0
     name: str = "skewed-words"
-    key: str = "word"
-    schema: pa.Schema = WORD_SCHEMA
-    watermark_delay_ms: int = 0
+    balanced: tuple[str, ...] = ("counts",)
 
-    def stage(self) -> Stage:
-        return Stage(WindowedWordCount(self.pace.interval_ms, self.cost_microseconds), grouping="table")
+    @property
+    def results(self) -> pa.Schema:
+        return to_schema(WindowedWordCount.output_schema)
+
+    def inputs(self) -> list[Input]:
+        return one_input(WORD_SCHEMA, "word", delay_ms=0)
+
+    def stages(self) -> list[Stage]:
+        counting = WindowedWordCount(self.pace.interval_ms, self.cost_microseconds)
+        return [Stage(counting, "word", "counts", grouping="table")]
 
     def batch(self, number: int) -> pa.Table:
         """Return the words of a batch, at times that are spread over the batch, in order."""
@@ -37,6 +44,9 @@ class SkewedWords:
         first_us, us = number * self.pace.every_ms * _MICROSECONDS, self.pace.every_ms * _MICROSECONDS
         times = first_us + np.arange(len(words)) * us // max(1, len(words))
         return pa.Table.from_arrays([words, pa.array(times).cast(WORD_SCHEMA.field("time").type)], schema=WORD_SCHEMA)
+
+    def keys_of(self, rows: Rows) -> pa.ChunkedArray:
+        return rows["word"]
 
     def source_batch(self, results: pa.Table, known: int) -> int:  # noqa: ARG002 - every batch has words, and results
         return known + 1
@@ -51,7 +61,7 @@ class CountAuditor:
 
     _counts: dict[int, dict[str, int]] = field(default_factory=dict)
 
-    def check(self, window: int, rows: pa.Table, results: pa.Table) -> WindowCheck:
+    def check(self, window: int, rows: Rows, results: pa.Table) -> WindowCheck:
         for number, word, count in zip(
             *(results[name].to_pylist() for name in ("window", "word", "count")), strict=True
         ):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from migration.errors import InvalidInput, InvalidPlan
+from migration.keys.html import key_plan_to_html
 from migration.keys.kernels.columns import Rows, find_differences
 from migration.keys.loads import Floats, Hashes, KeyLoads, Nodes
 from migration.keys.problem import KeyProblem
@@ -143,7 +144,7 @@ class KeyPlan:
     plan under this cap has to move. `theta` is what the caller asked for, `cap` the most work a node may carry (above
     what theta allows if `relaxed`, below it with a margin; the `reason` says so), and `loads_before` and `loads_after`
     the work of `nodes` in their order. `pinned` is the part of these loads that no plan moves, empty if there is none.
-    `note` is for the caller.
+    `note` is for the caller, and so is `overhead`: what the moves take besides the state, where the caller says.
 
     With standbys, `cost` is what has to move before keys can go on elsewhere: a move to a standby has size 0, and there
     are `switches` of them. `copies` are those that have to be made in the background, None if there are no standbys.
@@ -168,6 +169,7 @@ class KeyPlan:
     pinned: tuple[float, ...] = ()
     switches: int = 0
     copies: KeyCopies | None = None
+    overhead: float = 0.0
 
     @classmethod
     def of(cls, problem: KeyProblem, destination: Nodes, standbys: NodeRows | None = None, **decision: Any) -> Self:
@@ -239,6 +241,18 @@ class KeyPlan:
     def __str__(self) -> str:
         return render_key_plan(self)
 
+    def __repr__(self) -> str:
+        """One line; `str` has the whole plan."""
+        verdict = "balanced" if self.balanced else "above the cap"
+        return (
+            f"KeyPlan({self.strategy}, {len(self.nodes)} nodes, keys={self.keys}, moves={len(self.moves)}, "
+            f"entries={len(self.entries)}, cost={self.cost:g}, {verdict})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return key_plan_to_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: moves and entries as columns, with nodes by their index."""
         return {
@@ -249,6 +263,7 @@ class KeyPlan:
             "entries": {name: getattr(self.entries, name).tolist() for name in ("hashes", "targets")},
             "cost": self.cost,
             "cost_share": self.cost_share,
+            "overhead": self.overhead,
             "total_state": self.total_state,
             "lower_bound": self.lower_bound,
             "ratio": self.ratio if math.isfinite(self.ratio) else None,  # JSON has no infinity
@@ -317,6 +332,7 @@ class KeyPlan:
                 pinned=tuple(float(work) for work in document.get("pinned", ())),  # older documents lack it
                 switches=int(document.get("switches", 0)),
                 copies=_read_copies(nodes, document),
+                overhead=float(document.get("overhead", 0.0)),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as cause:
             if isinstance(cause, InvalidInput):

@@ -22,9 +22,10 @@ def _summary(plan: "KeyPlan") -> list[str]:
     moved = f"{format_amount(plan.cost)} of {format_amount(plan.total_state)} state ({100 * plan.cost_share:.2f} %)"
     bound = f"{plan.ratio:.3g} times the lower bound" if plan.lower_bound else "the lower bound is 0"
     verdict = "" if plan.balanced else "  ABOVE THE CAP"
+    overhead = f"; {format_amount(plan.overhead)} besides the state" if plan.overhead else ""
     lines = [
         f"{plan.strategy}: {plan.keys:,} keys, {len(plan.nodes)} nodes, theta {plan.theta:g}",
-        f"moves {len(plan.moves):,} keys, {moved}, {bound}",
+        f"moves {len(plan.moves):,} keys, {moved}, {bound}{overhead}",
         f"routing table: {len(plan.entries):,} entries of at most {plan.most_entries:,}",
         (
             f"theta {plan.theta_before:.3g} -> {plan.theta_reached:.3g}; heaviest {heaviest.node}: work "

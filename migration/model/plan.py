@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, Self
 
 from migration.errors import InvalidInput, InvalidPlan
 from migration.model.documents import parse_json
+from migration.model.html import plan_to_html
 from migration.model.moves import Move, compute_moves
 from migration.model.ownership import Ownership
 from migration.model.rendering import render_plan
 from migration.model.scattered import apply_moves, ownership_from_dict
-from migration.model.standbys import Copy, Standbys, compute_copies
+from migration.model.standbys import Copy, Standbys, compute_copies, most_followed
 from migration.model.workload import Workload
 
 # Loads are sums of floats, so a load is compared with the cap up to this share of the cap.
@@ -103,6 +104,15 @@ class Plan:
         return math.fsum([copy.size for copy in self.copies])
 
     @property
+    def owned_cap_share(self) -> float | None:
+        """The most work that a node may own, as a share of all work, without that of standbys; None without work."""
+        total, cap = sum(self.loads), self.cap
+        if self.standbys is not None:
+            total /= 1 + self.standby_share * self.standbys.most
+            cap /= 1 + self.standby_share * most_followed(self.standbys.most, len(self.target.nodes))
+        return cap / total if total else None
+
+    @property
     def switches(self) -> tuple[Move, ...]:
         """The moves to a standby of their task: roles are switched, and no state moves."""
         if self.standbys_before is None:
@@ -133,6 +143,16 @@ class Plan:
 
     def __str__(self) -> str:
         return render_plan(self)
+
+    def __repr__(self) -> str:
+        """One line; `str` has the whole plan."""
+        nodes = f"{len(self.current.nodes)} -> {len(self.target.nodes)} nodes"
+        verdict = "balanced" if self.balanced else "above the cap"
+        return f"Plan({self.strategy}, {nodes}, moves={len(self.moves)}, cost={self.cost:g}, {verdict})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return plan_to_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -1,13 +1,15 @@
 """Standbys: the nodes that hold a copy of a task besides its owner, and the copies that a plan asks for."""
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, groupby, islice
-from operator import index
+from itertools import chain, groupby, takewhile
+from operator import eq, index
 from typing import Any, NamedTuple, Self, cast
 
 from migration.errors import InvalidStandbys
+from migration.model.assignment import Assignment
 from migration.model.ownership import Ownership
 from migration.model.workload import Workload
 
@@ -73,19 +75,32 @@ class Standbys:
         return cls(tuple(rows))
 
     @classmethod
-    def beside(cls, ownership: Ownership, count: int) -> Self:
-        """Standbys on neighbours: one is on the node before the owner, two on both sides, and so on outwards.
+    def place(
+        cls,
+        ownership: Ownership,
+        count: int,
+        hosts: Mapping[str, str] | None = None,
+        before: Sequence[Sequence[str]] = (),
+    ) -> Self:
+        """Place that many standbys of every task, the preferred one first; fewer if there are too few other nodes.
 
-        The nodes of an assignment form a ring, so every node follows exactly as many others as follow it: if no node
-        owns more than its share of the work, none follows more either. There are as many standbys as other nodes, at
-        most. A node never follows its own tasks.
+        The engine and the planner both place standbys here. Where every node owns one interval, they are on neighbours:
+        with an even count on as many nodes before the owner as behind it, around the ring of nodes, so that every node
+        follows as many others as follow it. An odd one is shared by two neighbours: that of the i-th node, the first of
+        n being the 0th, by the one before it for the first i / (n - 1) of its tasks, by the one behind it for the rest.
+        These are the nodes that would own the tasks if the owner left and all tasks were shared evenly again: so any
+        node can leave without moving state. The price is that the nodes at the ends follow little, and the others
+        follow up to (n + 1) / (n - 1) of what they own.
+
+        Where tasks are scattered, a second hash of the task chooses among all nodes, so that rows of one node's tasks
+        go to many; standbys `before` that are valid stay. `hosts` names the host of a node, as far as it is known,
+        or its place as host/executor: a standby is on another host than the owner where there is one, else in another
+        executor where there is one. A node never follows its own tasks.
         """
-        names = ownership.nodes
-        offsets = standby_offsets(count, len(names))
-        rows = {
-            name: tuple(names[(place + offset) % len(names)] for offset in offsets) for place, name in enumerate(names)
-        }
-        return cls(tuple([rows[owner] for owner in ownership.owners]))
+        count = max(min(count, len(ownership.nodes) - 1), 0)
+        if isinstance(ownership, Assignment):
+            return cls(tuple(_place_beside(ownership, count, hosts or {})))
+        return cls(tuple(_place_anywhere(ownership, count, hosts or {}, before)))
 
     @property
     def tasks(self) -> int:
@@ -164,7 +179,68 @@ def compute_copies(current: Ownership, standbys: Standbys, wanted: Standbys, wor
     )
 
 
-def standby_offsets(count: int, nodes: int) -> list[int]:
-    """Where standbys are beside the owner, on a ring of so many nodes: -1, 1, -2, 2, ..., the nearest first."""
-    outwards = chain.from_iterable((-step, step) for step in range(1, nodes))
-    return list(islice(outwards, max(min(count, nodes - 1), 0)))
+def most_followed(count: int, nodes: int) -> int:
+    """Return how many others a node follows at most where `Standbys.place` puts that many standbys on neighbours.
+
+    Two neighbours share the last one of an odd number of standbys, and near the ends of the order of nodes one of the
+    two may have nearly all of it.
+    """
+    return min(count + count % 2, nodes - 1)
+
+
+def follower_shares(count: int, nodes: int) -> dict[int, list[float]]:
+    """What share of an interval's tasks the node at each offset follows, by the place of the interval's owner.
+
+    Offsets are places in the order of the nodes, around the ring: what `Standbys.place` does, without rounding.
+    """
+    count = max(min(count, nodes - 1), 0)
+    shares = {offset: [1.0] * nodes for step in range(1, count // 2 + 1) for offset in (-step, step)}
+    if count % 2:
+        step, last = count // 2 + 1, nodes - 1
+        shares[-step] = [place / last for place in range(nodes)]
+        shares[step] = [1 - place / last for place in range(nodes)]
+    return shares
+
+
+def _place_beside(assignment: Assignment, count: int, hosts: Mapping[str, str]) -> list[tuple[str, ...]]:
+    names, number = assignment.nodes, len(assignment.nodes)
+    last = number - 1
+    offsets = [_ring_offsets(side, last if hosts else count) for side in (-1, 1)]
+    rows: list[tuple[str, ...]] = []
+    for place, length in enumerate(assignment.lengths):
+        first = (2 * length * place + last) // (2 * last) if last else 0  # rounded
+        for tasks, ring in zip((first, length - first), offsets, strict=True):
+            if tasks:
+                candidates = [names[(place + offset) % number] for offset in ring]
+                rows += [_choose(candidates, names[place], count, hosts)] * tasks
+    return rows
+
+
+def _ring_offsets(side: int, count: int) -> list[int]:
+    """Places of other nodes on the ring by their distance, of two at the same distance the one on that side first."""
+    steps = range(1, count // 2 + 2)
+    return [offset for step in steps for offset in (step * side, -step * side)][:count]
+
+
+def _place_anywhere(
+    ownership: Ownership, count: int, hosts: Mapping[str, str], before: Sequence[Sequence[str]]
+) -> Iterable[tuple[str, ...]]:
+    for task, owner in enumerate(ownership.owners):
+        known = [node for node in before[task] if node in ownership.nodes] if before else []
+        hashed = sorted(ownership.nodes, key=lambda node: zlib.crc32(f"{task} {node}".encode()))
+        candidates = dict.fromkeys((*known, *hashed))
+        candidates.pop(owner, None)
+        yield _choose([*candidates], owner, count, hosts)
+
+
+def _choose(candidates: Sequence[str], owner: str, count: int, hosts: Mapping[str, str]) -> tuple[str, ...]:
+    """The first candidates; those that are known to share the owner's host come later, in its executor last."""
+    if owner not in hosts:
+        return tuple(candidates[:count])
+    place = hosts[owner].split("/")
+    return tuple(sorted(candidates, key=lambda node: _shared(place, hosts.get(node, "").split("/")))[:count])
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many parts of two places are the same, from the outside in."""
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migration.kernels import Floats, Ints, label_partition
-from migration.model.standbys import standby_offsets
+from migration.model.standbys import follower_shares
 from migration.planning.problem import Problem
 
 # A byte in the background weighs so much of one on the critical path: it decides between plans of the same cost only.
@@ -145,12 +145,15 @@ def _weigh(held: Held, state: Floats, problem: Problem) -> Floats:
     what it owns. Neighbours are those that it has now, so where nodes join or leave between them it is an estimate.
     """
     staying = len(problem.staying)
-    worth = held.tasks + OWNER_WEIGHT * held.own
-    places = np.arange(staying)
-    for offset in standby_offsets(problem.standby_count, staying):
-        worth[:staying] += BACKGROUND_WEIGHT * held.tasks[(places + offset) % staying]
+    copies = held.tasks.astype(np.float64)
+    worth = copies + OWNER_WEIGHT * held.own
+    for offset, shares in follower_shares(problem.standby_count, staying).items():
+        # Around the ring: the node at the offset of place 0, and so on.
+        followed = np.concatenate((copies[offset % staying : staying], copies[: offset % staying]))
+        worth[:staying] += followed * (BACKGROUND_WEIGHT * np.array(shares)[:, None])
     prefix = np.zeros((len(worth), len(state) + 1))
-    np.cumsum(worth * state, axis=1, out=prefix[:, 1:])
+    worth *= state
+    np.cumsum(worth, axis=1, out=prefix[:, 1:])
     return prefix
 
 

@@ -42,10 +42,11 @@ def plan(
 
     `standbys` are the copies that exist: the nodes that follow each task, its owner not among them. A task whose new
     owner holds a copy moves for nothing, and "ssm" makes the most of it; other strategies do not look at copies. The
-    plan names the standbys afterwards, on the neighbours of each owner, `standby_count` for every task (as many as
-    there are now, if None), and the copies that this needs. `standby_share` is the work of a standby as a share of
+    plan names the standbys afterwards, `standby_count` for every task (as many as there are now, if None), where
+    `Standbys.place` has them, and the copies that this needs. `standby_share` is the work of a standby as a share of
     what its owner does for the same task. It counts in the loads and the cap of the plan. The requirement is still
-    that no node owns more than `(1 + tau) * W / n'`: then no node follows more than that times the standbys, either.
+    that no node owns more than `(1 + tau) * W / n'`: then no node follows more than that times the neighbours whose
+    tasks it may follow, either.
     """
     propose = find_variant("strategy", STRATEGIES, strategy, knowledge)
     problem = Problem.of(
@@ -79,7 +80,7 @@ def plan(
         tau=problem.tau,
         cap=problem.load_cap,
         standbys_before=problem.standbys,
-        standbys=None if problem.standbys is None else Standbys.beside(proposal.target, problem.standby_count),
+        standbys=None if problem.standbys is None else Standbys.place(proposal.target, problem.standby_count),
         standby_share=problem.standby_share,
         relaxed=bool(relaxed),
         reason=proposal.reason + relaxed,

@@ -11,7 +11,7 @@ import numpy as np
 from migration.errors import InvalidAssignment, InvalidInput, InvalidWorkload, UnknownNode
 from migration.kernels import Ints
 from migration.model.ownership import Ownership
-from migration.model.standbys import Standbys, standby_offsets
+from migration.model.standbys import Standbys, most_followed
 from migration.model.workload import Floats, Workload
 from migration.planning import balance
 
@@ -99,11 +99,8 @@ class Problem(NamedTuple):
 
     @property
     def load_cap(self) -> float:
-        """The most work a node may carry if standbys count, too.
-
-        On a ring every node follows as many others as any, so a node follows at most so many times the cap.
-        """
-        return self.cap * (1 + self.standby_share * len(standby_offsets(self.standby_count, self.node_count)))
+        """The most work a node may carry if standbys count, too: each of those that it follows is within the cap."""
+        return self.cap * (1 + self.standby_share * most_followed(self.standby_count, self.node_count))
 
     @property
     def is_contiguous(self) -> bool:

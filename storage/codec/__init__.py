@@ -8,6 +8,7 @@ from storage.codec.json_documents import Json
 from storage.codec.parts import StoredParts, fetch_header
 from storage.codec.payload import JSON
 from storage.codec.secret import Secret
+from storage.codec.signatures import replace_signatures
 
 __all__ = [
     "CODECS",
@@ -26,6 +27,7 @@ __all__ = [
     "fetch_header",
     "pack",
     "read_header",
+    "replace_signatures",
     "unpack",
     "unpack_part",
 ]

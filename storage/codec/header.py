@@ -6,6 +6,9 @@ Numbers are little-endian. The header holds the object's key, its size, the SHA-
 HMAC covers everything before it, so one short signature authenticates the whole object under this key. The CRC covers
 everything before it too: it tells damage (wrong CRC) from a foreign signature (right CRC). Parts start at
 multiples of 64 bytes, with zeros between them.
+
+Format version 2 has two HMACs, by two secrets, either of which is enough: only while a job gets a new secret (see
+`storage.state.resigning`).
 """
 
 import hashlib
@@ -23,13 +26,13 @@ from storage.codec.secret import Secret
 from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput, NewerFormat
 from storage.stores.protocol import Bytes
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # the newest that is read; objects with one signature are written in format 1
 HEADER_GUESS_BYTES = 64 * 1024  # the header of some 250 parts; no slower to fetch from a server than a kilobyte
 
 _MAGIC = b"\x89elastic"
 _FIXED = struct.Struct("<8sHI")
 _CRC = struct.Struct("<I")
-_SEAL_BYTES = hashlib.sha256().digest_size + _CRC.size
+_SIGNATURE_BYTES = hashlib.sha256().digest_size
 _MAX_HEADER_BYTES = 256 * 1024 * 1024  # so that a flipped bit in its length does not make a reader fetch gigabytes
 
 RESTORE = "Restore an older snapshot; the bytes changed after they were written, or were never all written."
@@ -89,10 +92,32 @@ def seal_header(key: str, meta: Mapping[str, JSON], parts: Sequence[Part], secre
         raise InvalidStorageInput(f"the metadata of {key!r} is not JSON: {error}. Use plain JSON only.") from error
     if len(text) > _MAX_HEADER_BYTES:
         raise InvalidStorageInput(f"{key!r} has {len(parts)} parts, more than a header can list. Store it as several.")
-    signed = _FIXED.pack(_MAGIC, FORMAT_VERSION, len(text)) + text
-    signed += secret.sign(signed)
-    signed += _CRC.pack(zlib.crc32(signed))
-    return signed.ljust(align(len(signed)), b"\0")
+    return _seal(text, [secret])
+
+
+def _seal(text: bytes, secrets: Sequence[Secret]) -> bytes:
+    """Sign the text of a header with every secret; the number of signatures is the format version."""
+    signed = _FIXED.pack(_MAGIC, len(secrets), len(text)) + text
+    sealed = signed + b"".join(secret.sign(signed) for secret in secrets)
+    sealed += _CRC.pack(zlib.crc32(sealed))
+    return sealed.ljust(align(len(sealed)), b"\0")
+
+
+def reseal_header(prefix: Bytes, header: Header, secrets: Sequence[Secret]) -> bytes:
+    """Return the same header, which `read_header` verified in `prefix`, signed with one or two other secrets."""
+    view = as_bytes_view(prefix)
+    _, length = _read_fixed(view, header.key)
+    return _seal(bytes(view[_FIXED.size : _FIXED.size + length]), secrets)
+
+
+def find_signers(prefix: Bytes, header: Header, secrets: Sequence[Secret]) -> list[Secret | None]:
+    """Return for each signature of a verified header which of the secrets made it; None if none of them did."""
+    view = as_bytes_view(prefix)
+    count, length = _read_fixed(view, header.key)
+    signed = _FIXED.size + length
+    signatures = _signatures(view, signed, count)
+    by_signature = {secret.sign(view[:signed]): secret for secret in secrets}
+    return [by_signature.get(bytes(signature)) for signature in signatures]
 
 
 def read_header(prefix: Bytes, *, key: str, secret: Secret) -> Header:
@@ -101,14 +126,16 @@ def read_header(prefix: Bytes, *, key: str, secret: Secret) -> Header:
     `HEADER_GUESS_BYTES` are enough for most objects; `HeaderTooShort` says how many others need.
     """
     view = as_bytes_view(prefix)
-    length = _header_length(view, key)
-    signed, end = _FIXED.size + length, _FIXED.size + length + _SEAL_BYTES
+    count, length = _read_fixed(view, key)
+    signed = _FIXED.size + length
+    end = signed + count * _SIGNATURE_BYTES + _CRC.size
     if len(view) < end:
         raise HeaderTooShort(key, end, len(view))
     (checksum,) = _CRC.unpack(view[end - _CRC.size : end])
     if zlib.crc32(view[: end - _CRC.size]) != checksum:
         raise DamagedObject(key, "its header does not match its checksum", RESTORE)
-    if not hmac.compare_digest(secret.sign(view[:signed]), view[signed : end - _CRC.size]):
+    mine = secret.sign(view[:signed])
+    if not any(hmac.compare_digest(mine, signature) for signature in _signatures(view, signed, count)):
         reason = "it is not signed with this application's secret"
         raise ForeignObject(key, reason, "Use the secret that it was written with.")
     document = json.loads(bytes(view[_FIXED.size : signed]))
@@ -118,8 +145,13 @@ def read_header(prefix: Bytes, *, key: str, secret: Secret) -> Header:
     return _parse_header(document, end)
 
 
-def _header_length(view: memoryview, key: str) -> int:
-    """Return the length of the header, after checks of magic and format version."""
+def _signatures(view: memoryview, signed: int, count: int) -> list[memoryview]:
+    starts = range(signed, signed + count * _SIGNATURE_BYTES, _SIGNATURE_BYTES)
+    return [view[start : start + _SIGNATURE_BYTES] for start in starts]
+
+
+def _read_fixed(view: memoryview, key: str) -> tuple[int, int]:
+    """Return the number of signatures and the length of the header, after checks of magic and format version."""
     begin = bytes(view[: len(_MAGIC)])
     if not _MAGIC.startswith(begin):
         raise ForeignObject(key, "it is not an object of spark-elastic", "Keep other files out of the store's folder.")
@@ -131,7 +163,7 @@ def _header_length(view: memoryview, key: str) -> int:
         raise NewerFormat(key, reason, UPDATE)
     if version == 0 or length > _MAX_HEADER_BYTES:
         raise DamagedObject(key, f"format {version} with a header of {length} bytes is impossible", RESTORE)
-    return int(length)
+    return int(version), int(length)
 
 
 def _parse_header(document: Any, length: int) -> Header:

@@ -7,24 +7,29 @@ crash the next driver recovers: every unit's state is the one that the manifest 
 it.
 """
 
-from storage.state.batch_time import BatchTime, SourceBatch
+from storage.state.batch_time import BatchTime, InputTime, SourceBatch
 from storage.state.collector import CollectionResult, Collector
-from storage.state.input_log import InputLog
+from storage.state.input_log import LOG_OBJECT_BYTES, LOG_PART_BYTES, LOGGED_BYTES, InputLog
 from storage.state.leases import Lease, Leases
 from storage.state.manager import PackedState, SavedState, StateManager
 from storage.state.manifest import Manifest, OpenRound
 from storage.state.manifests import Manifests
 from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
+from storage.state.resigning import Resigned, resign
 from storage.state.unit_id import TASKS_PER_STAGE, UnitId
 from storage.state.unit_states import UnitStates
 
 __all__ = [
     "BEFORE_FIRST_BATCH",
+    "LOGGED_BYTES",
+    "LOG_OBJECT_BYTES",
+    "LOG_PART_BYTES",
     "TASKS_PER_STAGE",
     "BatchTime",
     "CollectionResult",
     "Collector",
     "InputLog",
+    "InputTime",
     "Lease",
     "Leases",
     "LogRef",
@@ -32,10 +37,12 @@ __all__ = [
     "Manifests",
     "OpenRound",
     "PackedState",
+    "Resigned",
     "SavedState",
     "SourceBatch",
     "StateManager",
     "StateRef",
     "UnitId",
     "UnitStates",
+    "resign",
 ]

@@ -1,7 +1,8 @@
 """The operator state manager: units of state to immutable objects and back."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from storage.codec import JSON, Secret, estimate_encoded_size, pack, unpack
@@ -15,6 +16,8 @@ from storage.stores.protocol import Bytes, Store
 
 BUDGET_BYTES = 256 << 20  # a quarter of what a small executor has besides its own state
 THREADS = 16  # a store on loopback gains nothing beyond 4; one that is milliseconds away does
+
+_NOTHING: Mapping[str, JSON] = MappingProxyType({})
 
 Fetch = Callable[[StateRef], Bytes]
 
@@ -65,21 +68,27 @@ class StateManager:
         self._owns_executor = executor is None
         self._executor = executor or ThreadPoolExecutor(threads, thread_name_prefix=f"state-{operator}")
 
-    def save(self, unit: UnitId, state: Any, *, batch: int, lease: Lease | str) -> StateRef:
+    def save(
+        self, unit: UnitId, state: Any, *, batch: int, lease: Lease | str, meta: Mapping[str, JSON] = _NOTHING
+    ) -> StateRef:
         """Make a unit's state durable; it includes all batches up to and including `batch`.
+
+        `meta` is noted with it, besides its unit and batch.
 
         A state's size before it is encoded is an estimate; where that is too low, memory exceeds the budget by the
         difference until the state is stored.
         """
         lease_id = as_lease_id(lease)
         with self.budget.reserve(estimate_encoded_size(state)) as reservation:
-            packed = self._pack(unit, state, batch, lease_id)
+            packed = self._pack(unit, state, batch, lease_id, meta)
             reservation.resize(packed.ref.size)
             return self.put(packed)
 
-    def pack(self, unit: UnitId, state: Any, *, batch: int, lease: Lease | str) -> PackedState:
+    def pack(
+        self, unit: UnitId, state: Any, *, batch: int, lease: Lease | str, meta: Mapping[str, JSON] = _NOTHING
+    ) -> PackedState:
         """Encode a state without storing it: the first half of `save`. Its memory is the caller's to bound."""
-        return self._pack(unit, state, batch, as_lease_id(lease))
+        return self._pack(unit, state, batch, as_lease_id(lease), meta)
 
     def put(self, packed: PackedState) -> StateRef:
         """Store a packed state: the second half of `save`. Safe to repeat."""
@@ -127,10 +136,10 @@ class StateManager:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _pack(self, unit: UnitId, state: Any, batch: int, lease: str) -> PackedState:
+    def _pack(self, unit: UnitId, state: Any, batch: int, lease: str, meta: Mapping[str, JSON]) -> PackedState:
         key = self._paths.state(lease, unit.segment, batch)
-        meta: dict[str, JSON] = {"unit": unit.to_json(), "batch": batch}
-        data = pack({"state": state}, key=key, secret=self._secret, compression=self._compression, meta=meta)
+        noted: dict[str, JSON] = {**meta, "unit": unit.to_json(), "batch": batch}
+        data = pack({"state": state}, key=key, secret=self._secret, compression=self._compression, meta=noted)
         return PackedState(StateRef(key, unit, batch, len(data), lease), data)
 
     def _load(self, ref: StateRef, fetch: Fetch | None) -> SavedState:

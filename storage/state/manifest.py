@@ -11,6 +11,8 @@ from storage.state.refs import BEFORE_FIRST_BATCH, LogRef, StateRef
 from storage.state.unit_id import UnitId
 from storage.state.unit_states import UnitStates
 
+RELEASED_BY = "released by"  # in `meta`: the driver that has ended
+
 
 class OpenRound(NamedTuple):
     """A batch that is not complete: its rounds up to this one are committed, and their records emit further records."""
@@ -59,6 +61,11 @@ class Manifest:
     def first(cls, units: Iterable[UnitId], assignment: Any = None, **fields: Any) -> Self:
         """Return a draft for an operator that starts: all units exist, with empty state."""
         return cls(UnitStates(dict.fromkeys(units)), assignment, **fields)
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the driver that committed it has ended and said so; one that was killed has not."""
+        return bool(self.number) and self.meta.get(RELEASED_BY) == self.driver_id
 
     @property
     def low_water_mark(self) -> int:

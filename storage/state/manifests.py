@@ -24,7 +24,7 @@ from storage.errors import InvalidStorageInput, NotOwner
 from storage.state.batch_time import BatchTime, SourceBatch
 from storage.state.commit_rules import check_change, check_order, check_round, check_time, is_committed
 from storage.state.leases import Leases
-from storage.state.manifest import Manifest
+from storage.state.manifest import RELEASED_BY, Manifest
 from storage.state.manifest_log import BatchCommit, ManifestLog
 from storage.state.refs import BEFORE_FIRST_BATCH, LogRef
 from storage.stores.protocol import Store
@@ -50,6 +50,11 @@ class Manifests:
         self._known: Manifest | None = None  # the same in full; None while a commit is in doubt
         self._fenced_by = 0  # number of another driver's manifest
 
+    @property
+    def exists(self) -> bool:
+        """Whether the operator has a manifest, whoever signed it."""
+        return self._log.newest_number() > 0
+
     def latest(self) -> Manifest | None:
         """Return the latest manifest; None for an operator that never started. Any process may call this."""
         return self._log.latest()
@@ -66,6 +71,18 @@ class Manifests:
         self.leases.close(self.leases.list_opened_before(self._since))
         return current
 
+    def create(self, first: Manifest) -> bool:
+        """Commit the first manifest of an operator that nobody runs yet; False if it has one already."""
+        with self._lock:
+            created = self._numbered(
+                replace(first, meta={**first.meta, RELEASED_BY: self.driver_id}, driver_id=self.driver_id), after=None
+            )
+            if self._log.newest_number() or not self._log.append(created):
+                return False
+            self._since = self._number = created.number
+            self._known = created
+            return True
+
     def commit(self, change: Callable[[Manifest], Manifest]) -> Manifest:
         """Commit `change(latest manifest)` as a whole manifest and return it.
 
@@ -80,6 +97,10 @@ class Manifests:
             return self._numbered(changed.without_old_log(), after=current)
 
         return self._append(entry)
+
+    def release(self) -> None:
+        """Note that this driver has ended, so that what must not run beside it need not fence it off."""
+        self.commit(lambda current: replace(current, meta={**current.meta, RELEASED_BY: self.driver_id}))
 
     def commit_batch(
         self,

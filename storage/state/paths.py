@@ -23,6 +23,7 @@ class Paths:
     def __init__(self, operator: str) -> None:
         self.operator = operator
         root = f"operators/{to_key_segment(operator)}"
+        self.root = f"{root}/"
         self.states = f"{root}/state/"
         self.logs = f"{root}/log/"
         self.manifests = f"{root}/manifest/"

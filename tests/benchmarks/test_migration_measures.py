@@ -9,11 +9,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from benchmarks.migration.goals import Goal
-from benchmarks.migration.measures import Responses, Window, measure_silence, summarise_affected, summarise_entered
+from benchmarks.migration.goals import WARM, Goal, list_warm_goals
+from benchmarks.migration.measures import (
+    Move,
+    Responses,
+    Window,
+    measure_silence,
+    summarise_affected,
+    summarise_entered,
+)
 from benchmarks.migration.source import ClockedReader
 from benchmarks.migration.stream import start_clock
-from benchmarks.migration.throughput import compute_rows_per_second
+from benchmarks.migration.throughput import PACED, SATURATED, Throughput, compute_rows_per_second
+from benchmarks.migration.trial import Trial
 
 SECOND = 1_000_000
 KEYS = 1_000
@@ -52,6 +60,19 @@ def test_rows_of_a_batch_are_spread_over_the_time_since_the_batch_before() -> No
 
     assert compute_rows_per_second(moments, rows, [window(1, 2)]) == pytest.approx(100)
     assert compute_rows_per_second(moments, rows, [window(2, 3)]) == pytest.approx(50)
+
+
+def test_warm_migrations_are_compared_with_all_time_without_a_migration() -> None:
+    steady = [(at, at + 0.2, 0) for at in (0, 10, 20)]
+    seen = responses(*steady, (5, 5.3, 0), (15, 15.25, 0), (10.5, 11, 0))
+    out, back = (Move(window(at, at + 1), window(at, at + 1)) for at in (5, 15))
+    trial = Trial(WARM, seen, (window(0, 1), window(10, 11), window(20, 21)), out, back)
+    speeds = {(WARM, PACED): Throughput(100.0, 96.0, 90.0), (WARM, SATURATED): Throughput(100.0, 80.0, 70.0)}
+    goals = list_warm_goals(trial, speeds, state_mb=200.0)
+    assert [round(goal.found) for goal in goals] == [300, 300, 4, 20]
+    assert [round(goal.limit) for goal in goals] == [596, 750, 5, 10]
+    assert [goal.verdict for goal in goals] == ["met", "met", "met", "missed"]
+    assert [round(goal.limit) for goal in list_warm_goals(trial, {}, state_mb=2_000.0)][:2] == [596, 1_000]
 
 
 def test_a_goal_that_was_not_measured_is_neither_met_nor_missed() -> None:

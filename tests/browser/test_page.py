@@ -56,6 +56,14 @@ def test_the_page_shows_every_task_node_figure_and_batch(page: Page, job: PaperJ
     assert page.text("migration").startswith("No migration yet")
 
 
+def test_the_graph_of_the_job_is_drawn(page: Page) -> None:
+    drawn = page.until("the graph", lambda: page.run("return document.querySelectorAll('#graph .graph-node').length"))
+    assert drawn == 2
+    titles = page.run("return [...document.querySelectorAll('#graph title')].map((title) => title.textContent)")
+    assert titles == ["input input", "stage CountByKey"]
+    assert page.run("return document.querySelectorAll('#graph .graph-edge').length") == 1
+
+
 def test_another_job_can_be_selected(page: Page) -> None:
     page.choose("job", "clicks")
     page.until("the tasks of the other job", lambda: len(page.cells()) == 8 and page.nodes() == {"node-1", "node-2"})

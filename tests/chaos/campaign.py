@@ -46,6 +46,8 @@ _SCALES = {"scales": 50}
 _FALLS = {"scales": 120, "falls": every_fall(), "modes": "progressive,live"}
 _KEYS = {"scales": 50, "grouping": "table"}
 _KEY_FALLS = {"falls": every_fall(KEY_STEPS), "grouping": "table"}
+_STANDBYS = {"standbys": 1}
+_WARM = {**_STANDBYS, "scales": 30, "modes": "warm,warm,progressive,live"}
 _LONG = 1_500.0  # seconds
 
 NODES = partial(kill_nodes, kills=20)
@@ -81,13 +83,28 @@ SCENARIOS = (
     Scenario("keys, kills", partial(scale_and_kill, kills=10), "minio", {**_KEYS, **_STREAM}, _LONG),
     Scenario("keys, falls", fall_at_every_step, "file", {**_FALLS, **_KEY_FALLS}, _LONG),
     Scenario("keys, falls", fall_at_every_step, "minio", {**_FALLS, **_KEY_FALLS, **_CLUSTER, **_STREAM}, _LONG),
+    Scenario("standbys, nodes", partial(kill_nodes, kills=50), "file", _STANDBYS, _LONG),
+    Scenario("standbys, moments", die_at_moments, "file", {**_MOMENTS, **_STANDBYS, **_STREAM}),
+    Scenario("standbys, mixed", partial(mix, outage_seconds=None), "file", {**_CLUSTER, "standbys": 2}),
+    Scenario("standbys, mixed", partial(mix, outage_seconds=_OUTAGE_SECONDS), "minio", {**_CLUSTER, **_STANDBYS}),
+    Scenario("standbys, scaling, kills", partial(scale_and_kill, kills=10), "file", _WARM, _LONG),
     Scenario("scaling, falls", fall_at_every_step, "file", _FALLS, _LONG),
     Scenario("scaling, falls", fall_at_every_step, "minio", {**_FALLS, **_CLUSTER, **_STREAM}, _LONG),
 )
 _PAUSES = {"node_timeout_seconds": hazards.NODE_TIMEOUT_SECONDS}
 _SHORT = 240.0  # seconds
+_PAUSED_KEYS = partial(hazards.pause_nodes_that_scale, pauses=6)
 HAZARDS = (
     Scenario("paused node", hazards.pause_nodes, "file", _PAUSES, _SHORT),
+    Scenario("keys, paused nodes", _PAUSED_KEYS, "file", {**_KEYS, **_PAUSES, "scales": 16}, _LONG),
+    Scenario(
+        "keys, outages",
+        partial(scale_through_outages, seconds=_OUTAGE_SECONDS),
+        "minio",
+        {**_KEYS, "scales": 16},
+        _LONG,
+    ),
+    Scenario("standbys, paused node", hazards.pause_nodes, "file", {**_PAUSES, **_STANDBYS}, _SHORT),
     Scenario("paused executor", hazards.pause_executors, "file", {**_PAUSES, **_CLUSTER}, _SHORT),
     Scenario("paused driver", hazards.pause_drivers, "file", _PAUSES, _SHORT),
     Scenario("jvm", hazards.kill_jvms, "file", None, _SHORT),

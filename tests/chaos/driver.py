@@ -82,6 +82,7 @@ def start(spark: SparkSession, settings: DriverSettings) -> elastic.SparkJob:
         checkpoint=f"{settings.folder}/checkpoint",
         snapshot_seconds=settings.snapshot_seconds,
         node_timeout_seconds=settings.node_timeout_seconds,
+        standbys=settings.standbys,
         **arguments,
     )
 

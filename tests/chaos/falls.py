@@ -104,8 +104,8 @@ class MortalHandOvers(HandOvers):
 class MortalRekeyings(Rekeyings):
     """Rekeyings during which the planned deaths happen; source and target are those of the first key that moves."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, groupings: Callable[[], Groupings] | None = None) -> None:
+        super().__init__(groupings)
         self._falls = Falls()
         self._nodes = "", ""
 

@@ -33,6 +33,15 @@ def pause_nodes(run: Run) -> None:
     run.expect(run.life.losses > before, "a node that paused above its timeout was not declared lost")
 
 
+def pause_nodes_that_scale(run: Run, pauses: int) -> None:
+    """While tasks and keys move, nodes pause in turn below and above the timeout; every migration comes to its end."""
+    for number in range(pauses):
+        run.wait_for_scales((number + 1) * run.settings.scales // (pauses + 1))
+        _pause(run, [_a_node(run)], LONG_SECONDS if number % 2 else SHORT_SECONDS)
+        run.expect_progress(PROGRESS_SECONDS)
+    run.wait_for_scales(run.settings.scales)
+
+
 def pause_executors(run: Run) -> None:
     """With all nodes on it; Spark itself has more patience than the job."""
     for seconds in (SHORT_SECONDS, LONG_SECONDS):

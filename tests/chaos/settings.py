@@ -31,6 +31,7 @@ class DriverSettings:
     outputs: str = ""  # where the Parquet sink writes; beside the checkpoints if empty
     nodes: int = 3
     tasks: int = 24
+    standbys: int = 0
     rows: int = 5_000  # in a batch
     keys: int = 2_000
     grouping: str = "hash"  # or "table": then half of the migrations move keys

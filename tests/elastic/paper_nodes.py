@@ -55,6 +55,7 @@ class PaperNodes:
         self.replaced: list[str] = []
         self.transfers: list[str] = []
         self.stops = 0
+        self.reserves = False
         self.waiting: list[Command] = []
         self._starting: dict[str, str] = {}
         self._turn = threading.RLock()
@@ -70,6 +71,9 @@ class PaperNodes:
 
     def standbys(self) -> StandbyCopies | None:
         return None
+
+    def has_reserves(self) -> bool:
+        return self.reserves
 
     def steps(self) -> dict[str, NodeStep]:
         return self.busy

@@ -6,8 +6,17 @@ import sys
 import elastic
 
 PUBLIC = {
-    *("Job", "ProcessorOperator", "ProcessorTester", "SparkJob", "__version__", "cluster_session", "local_run"),
-    *("local_session", "register_sources", "run", "transform_with_state"),
+    *(
+        "Input",
+        "Job",
+        "ProcessorOperator",
+        "ProcessorTester",
+        "SparkJob",
+        "__version__",
+        "cluster_session",
+        "local_run",
+    ),
+    *("local_session", "register_sources", "run", "transform_with_state", "export_state", "import_state", "resign"),
 }
 LISTING = """
 import sys

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from examples.demo import proof as proof_module
 from examples.demo import report
+from examples.demo.memory import find_free_mb
 from examples.demo.picture import draw
 from examples.demo.proof import Proof, prove
 from examples.demo.response_times import summarise
 from examples.demo.source import ClockedNumbers, find_start
+from examples.demo.steps import describe_heirs
 from examples.demo.timeline import Period, Timeline
 from examples.frequent_patterns.audit import Audit
 from examples.frequent_patterns.board import Change
@@ -41,6 +44,10 @@ def true_changes(batches: int) -> list[Change]:
         counts = count_patterns(GeneratedTexts().take(np.arange(first, (batch + 1) * PER_BATCH)).to_pylist(), MINING)
         changes.append(Change(batch, find_maximal(counts, MINING.threshold), 0, 0))
     return changes
+
+
+def shape_of(picture: Path) -> tuple[int, ...]:
+    return tuple(imread(picture).shape)
 
 
 def job_of(batches: int, *, lost: int = 0) -> Any:
@@ -122,3 +129,39 @@ def test_the_report_is_self_contained_and_lists_the_steps(tmp_path: Path) -> Non
     assert 'class="verdict exact"' in page
     assert "$" not in page
     assert "warming" not in page
+    assert "standby on another node" not in page
+
+
+def test_the_picture_has_a_panel_of_standbys_where_tasks_have_some(tmp_path: Path) -> None:
+    timeline = timeline_of(0.2, 0.3, 0.9, 0.4)
+    timeline.periods = [
+        Period("warming", "warming up", 999, 1_000),
+        Period("loss", "kill -9 of node-1", 1_000.5, 1_000.6, "node-2 (1) took over its tasks"),
+        Period("switch", "roles switch back", 1_001.5, 1_002),
+    ]
+    timeline.note_owners(("node-1", "node-2"))
+    without = shape_of(draw(timeline, tmp_path / "without.png"))
+    timeline.note_owners(("node-1", "node-2"), (("node-2",), ()))
+    timeline.note_owners(("node-1", "node-2"), (("node-2",), ()))  # nothing changed
+    timeline.note_owners(("node-2", "node-2"), (("node-1",), ("node-3",)))  # roles switched
+    timeline.owned = [owned._replace(moment=1_000.0 + place) for place, owned in enumerate(timeline.owned)]
+    assert len(timeline.owned) == 3
+    picture = draw(timeline, tmp_path / "demo.png")
+    assert shape_of(picture)[0] > without[0]
+    page = report.write(timeline, Proof(4, 120, 9, []), picture, tmp_path / "report.html").read_text()
+    assert "standby on another node" in page
+    assert "node-2 (1) took over its tasks" in page
+
+
+def test_heirs_are_the_new_owners_of_lost_tasks() -> None:
+    before = ("node-1", "node-2", "node-2", "node-2", "node-3")
+    assert describe_heirs("node-2", before, before) == ""
+    after = ("node-1", "node-1", "node-3", "node-3", "node-1")  # the last one moved for another reason
+    assert describe_heirs("node-2", before, after) == "node-1 (1) and node-3 (2) took over its tasks"
+
+
+def test_free_memory_is_what_the_system_says_is_available(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:    3500000 kB\n")
+    assert find_free_mb(meminfo) == 3_500
+    assert find_free_mb(tmp_path / "none") > 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elastic.operators.testing import Crash, InputBatch, OperatorTester, Scale
-from examples.nexmark.events import DISORDER_MS, SCHEMA, START_MS, make_events
+from examples.nexmark.events import START_MS, make_events
 from examples.nexmark.queries import EURO_PER_DOLLAR, QUERIES
 
 BATCHES, ROWS, PER_SECOND = 40, 250, 250
@@ -39,12 +39,13 @@ def of(rows: list[Row], name: str) -> list[Row]:
 def run(number: int) -> list[Row]:
     """Return the results of a query; at the end the watermark passes everything."""
     query = QUERIES[number]
-    tester = OperatorTester(query.pipeline, key=query.key, schema=SCHEMA, watermark=("ts", DISORDER_MS))
+    tester = OperatorTester(query.pipeline, key=query.key, inputs=query.declare())
     items: list[Any] = []
     for batch in range(BATCHES):
         items.append(query.select(make_events(batch * ROWS, ROWS, per_second=PER_SECOND)))
         items += FAULTS.get(batch, [])
-    items += [InputBatch([], timestamp_ms=END_MS + at, next_watermark_ms=END_MS + at) for at in (0, 1)]
+    # Windows of a second stage are complete a batch later than those of the first.
+    items += [InputBatch({}, timestamp_ms=END_MS + at, next_watermark_ms=END_MS + at) for at in (0, 1, 2)]
     return tester.run(items)
 
 
@@ -59,6 +60,18 @@ def greatest_by_window(rows: list[Row], slide: int, value: Callable[[list[Row]],
         for auction, rows_of in by_auction.items()
         if value(rows_of) == max(map(value, by_auction.values()))
     }
+
+
+def closing_prices(rows: list[Row]) -> list[tuple[Row, int]]:
+    """Return the auctions with a bid in time, in the order in which they end, and the highest of these bids."""
+    bids: dict[int, list[Row]] = defaultdict(list)
+    for row in of(rows, "bids"):
+        bids[row["auction"]].append(row)
+    closed = []
+    for auction in sorted(of(rows, "auctions"), key=lambda row: row["expires"]):
+        in_time = [bid["price"] for bid in bids[auction["auction"]] if auction["ts"] <= bid["ts"] <= auction["expires"]]
+        closed += [(auction, max(in_time))] if in_time else []
+    return closed
 
 
 def sessions(rows: list[Row]) -> set[tuple[int, int, int, int]]:
@@ -83,7 +96,8 @@ def counted(rows: list[Row]) -> list[str]:
 
 def test_bids_pass_are_converted_and_selected() -> None:
     bids = [row for batch in events() for row in of(batch, "bids")]
-    assert counted(run(0)) == counted(bids)
+    columns = ("person", "auction", "price", "ts")
+    assert counted(run(0)) == counted([{column: row[column] for column in columns} for row in bids])
     assert sorted(row["price"] for row in run(1)) == sorted(row["price"] * EURO_PER_DOLLAR for row in bids)
     wanted = [{"auction": row["auction"], "price": row["price"]} for row in bids if row["auction"] % 123 == 0]
     assert counted(run(2)) == counted(wanted)
@@ -108,6 +122,21 @@ def test_rows_are_joined_with_the_newest_row_of_a_table() -> None:
     assert sorted((row["auction"], row["bidder"], row["price"], row["seller"]) for row in run(20)) == sorted(enriched)
     assert local
     assert enriched
+
+
+def test_closing_prices_are_averaged_by_category_and_over_the_last_auctions_of_a_seller() -> None:
+    closed = closing_prices([row for batch in events() for row in batch])
+    by_category, by_seller = defaultdict(list), defaultdict(list)
+    for auction, price in closed:
+        by_category[auction["category"]].append(price)
+        by_seller[auction["person"]].append(price)
+    found = {row["category"]: (row["price"], row["auctions"]) for row in run(4)}
+    assert found == {key: (sum(prices) / len(prices), len(prices)) for key, prices in by_category.items()}
+    last = {seller: prices[-10:] for seller, prices in by_seller.items()}
+    found = {row["seller"]: (row["price"], row["auctions"]) for row in run(6)}
+    assert found == {seller: (sum(prices) / len(prices), len(prices)) for seller, prices in last.items()}
+    assert any(len(prices) > 10 for prices in by_seller.values())
+    assert len(closed) < len(of([row for batch in events() for row in batch], "auctions"))  # some had no bid in time
 
 
 @pytest.mark.parametrize(("number", "slide", "column"), [(5, 2_000, "bids"), (7, 10_000, "price")])

@@ -52,7 +52,7 @@ def make_trade(
 def make_tester(**options: Any) -> OperatorTester:
     application = TradeSelfJoin(Trades(KeyStream(make_symbols(3), 2, TASKS, 0.0, 0.0), Pace(1, 20, 1)), WINDOW_MS)
     options = {"tasks": TASKS, "watermark": ("time", DELAY_MS), **options}
-    return OperatorTester(application.stage(), key="symbol", schema=TRADE_SCHEMA, **options)
+    return OperatorTester(application.stages(), key="symbol", schema=TRADE_SCHEMA, **options)
 
 
 def pairs_of(rows: list[dict[str, Any]]) -> list[tuple[str, int, int]]:

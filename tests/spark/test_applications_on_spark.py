@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,6 +15,9 @@ from examples.harness.results import Results
 from examples.harness.spark_source import run_on_spark
 from examples.self_join.application import TradeSelfJoin
 from examples.skewed_words.application import SkewedWords
+from examples.tpch_q5.application import RevenueByNation
+from examples.tpch_q5.stream import Purchases
+from examples.tpch_q5.tables import Tables
 from examples.workloads import KeyStream, Pace, SkewedTexts, Trades, make_symbols
 
 pytestmark = pytest.mark.spark
@@ -21,8 +26,11 @@ PACE = Pace(rows_per_batch=200, every_ms=100, batches_per_interval=4)
 WORDS = SkewedWords(SkewedTexts(KeyStream(make_vocabulary(500), 2, 8, 0.85, 1.0), PACE), PACE)
 JOIN = TradeSelfJoin(Trades(KeyStream(make_symbols(50), 2, 8, 0.85, 1.0), PACE), window_ms=500)
 
+CUSTOMERS, SUPPLIERS = (KeyStream(pa.array(np.arange(count)), 2, 8, 0.8, 1.0) for count in (100, 60))
+QUERY = RevenueByNation(Purchases(Tables.generate(100, 60), CUSTOMERS, SUPPLIERS, PACE), intervals_per_window=2)
 
-@pytest.mark.parametrize("application", [WORDS, JOIN])
+
+@pytest.mark.parametrize("application", [WORDS, JOIN, QUERY])
 def test_all_windows_are_right_while_the_job_scales(
     application: Application, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -28,7 +28,14 @@ def most_frequent(repeats: int) -> str:
 
 def assert_demo_is_exact(output: str, folder: Path) -> None:
     said = " ".join(output.split())
-    for part in ("Dashboard: http://127.0.0.1:", "4 -> 6 nodes", "6 -> 3 nodes", "kill -9 of node-", "exact: the"):
+    for part in (
+        "Dashboard: http://127.0.0.1:",
+        "4 -> 6 nodes",
+        "6 -> 3 nodes",
+        "kill -9 of node-",
+        "exact: the",
+        "Standbys: ",
+    ):
         assert part in said
     assert (folder / "demo.png").stat().st_size > 10_000
     assert "data:image/png" in (folder / "report.html").read_text()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from elastic.operators import CountByKey, Stage
+from elastic.routing import hash_key
 from tests.spark.jobs import Feed, start, until
 
 pytestmark = pytest.mark.spark
@@ -46,3 +48,24 @@ def test_a_killed_node_is_replaced_by_its_standbys_and_gets_its_tasks_back_warm(
         sent.update(KEYS)
         job.process_all_available()
         assert {key: job.state(key) for key in KEYS} == dict(sent)
+
+
+def test_protected_keys_of_a_killed_node_are_served_by_their_standbys(spark: SparkSession, tmp_path: Path) -> None:
+    feed = Feed(spark, tmp_path / "feed")
+    sent: Counter[str] = Counter()
+    stage = Stage(CountByKey(), grouping="table", protected_keys=["key-3", "key-7"])
+    with start(feed.frame(), tmp_path / "store", nodes=3, operator=stage) as job:
+        for lost in (None, "key-3", "key-7"):
+            if lost is not None:
+                until(lambda: sum(map(len, job._driver.view.standbys.values())) == 8)  # the guests of 8 tasks
+                routing = job.routing()
+                unit = routing.groupings.unit_of(hash_key(lost), 0)
+                assert unit.guests
+                node = next(one for one in job.status().nodes if one.name == routing.owners(unit)[0])
+                os.kill(node.pid, signal.SIGKILL)
+            feed.send_keys(*KEYS)
+            sent.update(KEYS)
+            job.process_all_available()
+        assert {key: job.state(key) for key in KEYS} == dict(sent)
+        assert [entry.entries for entry in job.key_tables()] == [2]
+        assert job.status().losses == 2

@@ -26,6 +26,8 @@ EXAMPLES = [
     HeaderTooShort("a/key", 4096, 100),
     errors.UnloadableState("a/key", "state", ImportError("no module")),
     errors.NotOwner("words", 3, 7),
+    errors.OperatorInUse("words", "ab12", 7),
+    errors.UnknownOperator("wrods", "memory:"),
     errors.LeaseClosed("000000000001-000000001-ab"),
     errors.TransferFailed({UnitId(0, 1): errors.LeaseClosed("a")}, {UnitId(0, 2): "a ref"}),
     errors._ObjectError.__new__(errors._ObjectError, "a base of others"),

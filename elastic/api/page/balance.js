@@ -83,6 +83,7 @@ const drawLoads = (level, plan) => {
 const describe = (level, plan) => {
   const own = level === "tasks" ? []
     : [`heaviest node from ${percent(plan.theta_before)} to ${percent(plan.theta_reached)} above the mean`,
-       `${plan.entries} of ${plan.most_entries} entries`, `no plan moves less than ${bytes(plan.lower_bound)}`];
+       `${plan.entries} of ${plan.most_entries} entries`, `no plan moves less than ${bytes(plan.lower_bound)}`,
+       plan.overhead ? `${bytes(plan.overhead)} besides in the log` : ""];
   return [plan.reason, plan.note, ...own].filter(Boolean).join("; ");
 };

@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { startBalance, updateStages } from "./balance.js";
 import { byId, facts, html, setText } from "./dom.js";
 import { count, milliseconds, percent } from "./format.js";
+import { loadGraph } from "./graph.js";
 import { loadJournal } from "./journal.js";
 import { drawKeys, startKeys } from "./keys.js";
 import { drawMigration } from "./migration.js";
@@ -96,6 +97,7 @@ const follow = (job) => {
   events?.close();
   reset();
   const path = `/jobs/${encodeURIComponent(job)}`;
+  loadGraph(job).catch((problem) => show(problem.message, "problem"));
   get(`${path}/migrations`).then((found) => addBands(found.migrations)).catch(() => {});
   events = new EventSource(`/api/v1${path}/events`);
   events.addEventListener("open", () => showConnection("live"));

@@ -11,7 +11,7 @@ const STRATEGIES = {
   "consistent-hash": "hash ring with virtual nodes",
   mtm: "minimises the cost of expected future migrations too; needs a value table",
 };
-const MODES = ["progressive", "live", "warm", "suspend", "restart"];
+const MODES = ["auto", "progressive", "live", "warm", "suspend", "restart"];
 const TRANSFERS = ["store", "direct"];
 
 let job = null;

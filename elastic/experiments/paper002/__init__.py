@@ -2,7 +2,7 @@
 fluctuation, nodes, service level and the second hash.
 
 A `Lab` runs strategies along synthetic streams. The command is `elastic bench paper002`; docs/standbys.md has the
-results. Figures 10 and 11 need a running job.
+results. Figures 10 and 11, on a running job, are in `engine`.
 """
 
 from elastic.experiments.paper002.lab import Lab

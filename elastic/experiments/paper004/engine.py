@@ -6,6 +6,7 @@ includes sending, the commit, the backlog of its node, and the rows that its nod
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from elastic.experiments.engine_job import WrongResults, append_paced, start_job
+from elastic.experiments.engine_job import EngineJob, WrongResults, append_paced, start_job
 from elastic.experiments.paper004.charts.engine import draw_completion, draw_overhead
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
 from elastic.experiments.results import Experiment, Rows, format_number, format_table, group_by
@@ -24,6 +25,7 @@ SLOW_BRANCH, EQUAL = "slow branch", "equal costs"
 _ROWS = pa.schema([("id", pa.int64()), ("kind", pa.int64()), ("seconds", pa.float64())])
 _LEARN_SECONDS = 1.1  # two heartbeats: from then on senders know what rows cost
 _SPUN = pa.schema([("kind", pa.int64())])
+_LEAST_MICROSECONDS = 0.01  # of a row, where the size of a run follows from it
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,11 @@ class EngineScale:
     batches: int = 75
     warm_up_batches: int = 30  # not measured: senders learn what rows cost
     rounds: int = 3
-    spin_microseconds: tuple[float, ...] = (0.0, 10.0, 100.0)  # computed per row, where overhead is measured
-    spin_seconds: float = 3.0  # of computing in a run
+    spin_microseconds: tuple[float, ...] = (0.0, 1.0, 10.0, 100.0)  # computed per row, where overhead is measured
+    spin_rounds: int = 40
+    spin_seconds: float = 1.0  # of computing in a round
     spin_rows_per_batch: int = 20_000
-    most_spin_rows: int = 2_000_000
+    most_spin_rows: int = 400_000
 
     @property
     def mean_seconds(self) -> float:
@@ -68,6 +71,7 @@ ENGINE_QUICK = EngineScale(
     warm_up_batches=2,
     rounds=1,
     spin_microseconds=(0.0,),
+    spin_rounds=1,
     spin_rows_per_batch=100,
     most_spin_rows=400,
 )
@@ -162,12 +166,14 @@ def _summarise(workload: str, scheduler: str, rounds: Sequence[dict[str, npt.NDA
 
 
 def measure_overhead(lab: EngineLab) -> list[OverheadRow]:
-    """Run all schedulers as fast as the job takes rows of equal cost, in turn; processor time counts."""
+    """Give jobs with all schedulers rows of equal cost, as fast as they take them; processor time counts.
+
+    The jobs run side by side and take turns of some batches: rounds that are a second apart have the same machine.
+    """
     rows = []
     for microseconds in lab.scale.spin_microseconds:
         lab.progress.step(f"{microseconds:g} us per row")
-        _run_overhead(lab, microseconds, "posg")  # loads compiled code
-        rounds = [{one: _run_overhead(lab, microseconds, one) for one in SCHEDULERS} for _ in range(lab.scale.rounds)]
+        rounds = _run_overhead(lab, microseconds)
         for scheduler in SCHEDULERS:
             excess = [100 * (one[scheduler] / one["round-robin"] - 1) for one in rounds]
             lower, median, upper = np.quantile(excess, [0.25, 0.5, 0.75]).tolist()
@@ -176,26 +182,39 @@ def measure_overhead(lab: EngineLab) -> list[OverheadRow]:
     return rows
 
 
-def _run_overhead(lab: EngineLab, microseconds: float, scheduler: str) -> float:
-    """Return the processor time per row, in microseconds."""
+def _run_overhead(lab: EngineLab, microseconds: float) -> list[dict[str, float]]:
+    """Return the processor time per row, in microseconds, of each scheduler in each round."""
     scale = lab.scale
-    number = min(scale.most_spin_rows, int(scale.spin_seconds / max(microseconds, 0.01) * 1e6))
+    number = min(scale.most_spin_rows, int(scale.spin_seconds / max(microseconds, _LEAST_MICROSECONDS) * 1e6))
     size = min(scale.spin_rows_per_batch, number // 4)
     kinds = np.random.default_rng(lab.seed).integers(0, scale.kinds, (number // size, size))
-    operator = stateless(Spin(microseconds), "kind long")
-    stage = Stage(operator, grouping="shuffle", scheduler=scheduler, cost_key="kind")
-    settings = {"max_pending_batches": 4}
-    with start_job(
-        [stage], _SPUN, senders=scale.senders, nodes=scale.nodes, tasks=scale.tasks, settings=settings
-    ) as running:
-        running.source.append(pa.table([kinds[0]], schema=_SPUN))
-        running.await_published()
+    batches = [pa.table([batch], schema=_SPUN) for batch in kinds]
+    rounds: list[dict[str, float]] = []
+    with ExitStack() as running:
+        jobs = {one: running.enter_context(_start_spinning(lab, microseconds, one)) for one in SCHEDULERS}
+        for job in jobs.values():  # loads compiled code
+            _append_all(job, batches[:1])
         time.sleep(_LEARN_SECONDS)
-        began = time.process_time()
-        for batch in kinds:
-            running.source.append(pa.table([batch], schema=_SPUN))
-        running.await_published()
-        return 1e6 * (time.process_time() - began) / kinds.size
+        for number in range(scale.spin_rounds + 1):
+            names = sorted(SCHEDULERS, reverse=bool(number % 2))  # what warms up does not favour one of them
+            rounds.append({name: _append_all(jobs[name], batches) / kinds.size for name in names})
+    return rounds[1:]
+
+
+def _start_spinning(lab: EngineLab, microseconds: float, scheduler: str) -> AbstractContextManager[EngineJob]:
+    scale = lab.scale
+    stage = Stage(stateless(Spin(microseconds), "kind long"), grouping="shuffle", scheduler=scheduler, cost_key="kind")
+    settings = {"max_pending_batches": 4}
+    return start_job([stage], _SPUN, senders=scale.senders, nodes=scale.nodes, tasks=scale.tasks, settings=settings)
+
+
+def _append_all(running: EngineJob, batches: Sequence[pa.Table]) -> float:
+    """Return the processor time of the process until the results of these batches are published, in microseconds."""
+    began = time.process_time()
+    for batch in batches:
+        running.source.append(batch)
+    running.await_published()
+    return 1e6 * (time.process_time() - began)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,10 @@ class Aggregate(Operator):
     def handles_timers(self) -> bool:
         return self._expiry is not None
 
+    @property
+    def has_timers(self) -> bool:
+        return False  # they only forget what is old
+
     def over(
         self,
         window: Window | SessionWindow,

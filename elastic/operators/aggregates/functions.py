@@ -180,6 +180,9 @@ class _Count(AggregateFunction):
             return (np.ones(rows.num_rows, np.int64),)
         return (_valid(_array(rows, self.column)).astype(np.int64),)
 
+    def __repr__(self) -> str:
+        return "count()" if self.column is None else f"count({self.column!r})"
+
     def finish(self, columns: Sequence[Column]) -> pa.Array:
         return pa.array(columns[0])
 
@@ -237,6 +240,9 @@ class _Reduction(AggregateFunction):
             array = array.cast(pa.int32())
         return array.cast(self.result)
 
+    def __repr__(self) -> str:
+        return f"{self.rule}({self.column!r})"
+
 
 @dataclass(frozen=True)
 class _Mean(AggregateFunction):
@@ -270,6 +276,9 @@ class _Mean(AggregateFunction):
         totals, counts = columns
         return pa.array(totals / np.maximum(counts, 1), mask=counts == 0)
 
+    def __repr__(self) -> str:
+        return f"mean({self.column!r})"
+
 
 @dataclass(frozen=True)
 class _ApproxCountDistinct(AggregateFunction):
@@ -298,6 +307,9 @@ class _ApproxCountDistinct(AggregateFunction):
     def finish(self, columns: Sequence[Column]) -> pa.Array:
         (column,) = columns
         return pa.array(hyperloglog.estimate(Registers(self.bits).ranks(np.ascontiguousarray(column))))
+
+    def __repr__(self) -> str:
+        return f"approx_count_distinct({self.column!r})"
 
 
 def count(column: str | None = None) -> AggregateFunction:

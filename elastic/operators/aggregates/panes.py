@@ -59,6 +59,13 @@ class PaneAggregate(WindowedAggregate):
         super().__init__(functions, time=time, lateness=lateness, output_mode=output_mode, late=late)
         self._window = window
 
+    def __repr__(self) -> str:
+        return self._describe(self._window)
+
+    @property
+    def window_length(self) -> int:
+        return self._window.size
+
     def initial_state(self) -> PaneState:
         return PaneState(self.aggregation.new_state(self._groups, {_BEGIN: "int64"}))
 

@@ -142,6 +142,13 @@ class SessionAggregate(WindowedAggregate):
             )
         self._gap = window.gap
 
+    def __repr__(self) -> str:
+        return self._describe(SessionWindow(self._gap))
+
+    @property
+    def window_length(self) -> int:
+        return self._gap
+
     def initial_state(self) -> SessionState:
         empty = np.zeros(0, np.int64)
         columns = {name: np.zeros(0, each.dtype) for name, each in self.aggregation.accumulators.items()}

@@ -12,7 +12,7 @@ from elastic.operators.aggregates.functions import AggregateFunction
 from elastic.operators.columns import load_kernels
 from elastic.operators.context import Context
 from elastic.operators.destinations import ToNext, ToSink
-from elastic.operators.event_clock import Clock
+from elastic.operators.event_clock import Clock, to_delay_ms
 from elastic.operators.kernels import Words
 from elastic.operators.operator import Operator, Yields
 from elastic.operators.windows import parse_duration
@@ -62,7 +62,13 @@ class WindowedAggregate(Operator):
             bound.next_schema = input_schema
         elif self.late == "sink":
             bound.output_schema, bound.next_schema = input_schema, bound.result_schema
+        bound.output_delay_ms = to_delay_ms(self._lateness + self.window_length)
         return bound
+
+    @property
+    def window_length(self) -> int:
+        """How long before the end of a window a time may be that its results have, in microseconds."""
+        raise NotImplementedError
 
     def open(self) -> None:
         """Load the compiled kernels before the first rows."""
@@ -74,6 +80,11 @@ class WindowedAggregate(Operator):
         time = self.clock.result_type
         window = pa.struct([("start", time), ("end", time)])
         return pa.schema([*self.key_fields, (self.window_column, window), *self.aggregation.fields])
+
+    def _describe(self, window: object) -> str:
+        functions = ", ".join(f"{name}={function!r}" for name, function in self._functions.items())
+        time = "" if self._time is None else f", time={self._time!r}"
+        return f"Aggregate({functions}).over({window!r}{time})"
 
     def _to_results(self, keys: list[pa.Array], starts: Words, ends: Words, results: Iterator[pa.Array]) -> pa.Table:
         times = [self.clock.to_results(starts), self.clock.to_results(ends)]

@@ -65,6 +65,16 @@ class KeyedColumns:
         return tuple(self._columns)
 
     @property
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """The types of the columns, without the keys."""
+        return {name: array.dtype for name, array in self._columns.items()}
+
+    @property
+    def initial(self) -> dict[str, Any]:
+        """What new rows hold in some columns; zero in the others."""
+        return dict(self._initial)
+
+    @property
     def nbytes(self) -> int:
         """The bytes of keys and columns, which are stored and moved."""
         return self._keys.nbytes + sum(array.itemsize for array in self._columns.values()) * len(self)

@@ -61,6 +61,10 @@ class Enrich(Operator):
     def handles_timers(self) -> bool:
         return self._ttl_ms is not None
 
+    @property
+    def has_timers(self) -> bool:
+        return False  # they only forget what is old
+
     def open(self) -> None:
         """Load the compiled kernels before the first rows."""
         load_kernels()

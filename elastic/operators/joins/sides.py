@@ -36,6 +36,9 @@ class Side:
         object.__setattr__(self, "time", time)
         object.__setattr__(self, "columns", mapping)
 
+    def __repr__(self) -> str:
+        return f"Side({self.name!r})"
+
     def schema(self, rows: pa.Schema) -> pa.Schema:
         """Return the columns that results have of this input; raises `UnknownColumn`."""
         for column in self.columns.values():

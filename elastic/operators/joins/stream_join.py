@@ -1,29 +1,28 @@
 """Joins of two streams, by the distance of their times or by windows.
 
-Rows of both inputs come in one stream, and a column names the input of each. A row waits for rows of the other input
-until the watermark says that no more of them can match. So the engine has to guarantee that
-
-- the watermark is at most the minimum over the inputs of what would be the watermark of each input alone. With the
-  watermark of one input that runs ahead, rows of the other would be late, and their matches lost;
-- rows of a key are in the same task, whatever their input.
+Rows of both inputs come in one stream, and a column names the input of each, as it does in a stage with several
+inputs. A row waits for rows of the other input until the watermark says that no more of them can match. The watermark
+of a stage is at most that of each of its inputs, so a join loses nothing when one input runs ahead of the other; and
+rows of a key are in the same task, whatever their input.
 
 An inner join then has exactly the pairs of a batch join over all rows that are not late; an outer join also has every
 such row without a match, once, when it has become certain that none will come. Rows without a time are dropped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elastic.durations import parse_duration_ms
-from elastic.errors import InvalidJob
+from elastic.errors import InvalidJob, InvalidOutput, InvalidSetting
 from elastic.operators.columns import KeyedColumns, RowStore, load_kernels
 from elastic.operators.context import Context
-from elastic.operators.event_clock import FOREVER, Clock
+from elastic.operators.event_clock import FOREVER, Clock, to_delay_ms
 from elastic.operators.joins.sides import INPUT, How, Side, check_how, check_sides, split_sides, stored_schema
 from elastic.operators.kernels import Words
 from elastic.operators.operator import Hashes, Operator, State, Yields
@@ -36,6 +35,8 @@ _END = "elastic.end"
 _MIN_KEYS = 64
 LEFT, RIGHT = 0, 1
 UNMATCHABLE = 1 << 61  # the time of a row that matches nothing: within no bounds
+
+Condition: TypeAlias = Callable[[pa.Table], Any]  # from pairs, as results, to a mask as an Arrow or NumPy array
 
 
 @dataclass
@@ -89,13 +90,16 @@ class StreamJoin(Operator):
 
     copies_timers = True
 
-    def __init__(self, left: Side, right: Side, *, how: How, tag: str, lateness: str) -> None:
+    def __init__(self, left: Side, right: Side, *, how: How, where: Condition | None, tag: str, lateness: str) -> None:
         check_how(how)
+        if where is not None and not callable(where):
+            raise InvalidSetting("where", where, "expected a function from a table of pairs to a mask")
         for side in (left, right):
             if side.time is None:
                 raise InvalidJob(f"input {side.name!r} has no time. Write Side({side.name!r}, time='its time column').")
         self._sides = (left, right)
         self._keeps = (how in ("left", "full"), how in ("right", "full"))  # rows without a match
+        self._where = where
         self._tag = tag
         self._lateness = parse_duration(lateness, "lateness", can_be_zero=True)
         self.clocks: tuple[Clock, ...] = ()
@@ -106,6 +110,7 @@ class StreamJoin(Operator):
         bound.clocks = tuple(Clock.of(side.time, input_schema, self._lateness) for side in self._sides)
         of_sides = [field for side in self._sides for field in side.schema(input_schema)]
         bound.output_schema = pa.schema([*bound.key_fields, *self._window_fields(bound.clocks[0]), *of_sides])
+        bound.output_delay_ms = to_delay_ms(self._lateness + self._reach)
         return bound
 
     def open(self) -> None:
@@ -194,6 +199,11 @@ class StreamJoin(Operator):
     # What a kind of join decides.
 
     @property
+    def _reach(self) -> int:
+        """How far the times of a result may lie apart, in microseconds."""
+        raise NotImplementedError
+
+    @property
     def _key_schema(self) -> pa.Schema:
         """What rows must have in common to match."""
         return pa.schema(self.key_fields)
@@ -241,11 +251,15 @@ class StreamJoin(Operator):
         probes, rows = other.match(new.owners, lows, highs, below)
         if not len(probes):
             return
-        held.stores[side].flags[numbers[probes]] = 1
-        other.flags[rows] = 1
         keys = held.keys.take_keys(new.owners[probes])
         pair = [new.rows.take(pa.array(probes)), other.take(rows)]
-        yield self._to_results(keys, *(pair if side == LEFT else reversed(pair)))
+        results = self._to_results(keys, *(pair if side == LEFT else reversed(pair)))
+        if self._where is not None:
+            is_match = _to_mask(self._where(results), len(probes))
+            results, probes, rows = results.filter(pa.array(is_match)), probes[is_match], rows[is_match]
+        held.stores[side].flags[numbers[probes]] = 1
+        other.flags[rows] = 1
+        yield results
 
     def _unmatched(self, side: int, keys: list[pa.Array], rows: pa.Table) -> pa.Table:
         assert self.input_schema is not None  # noqa: S101 - for the type checker
@@ -267,6 +281,10 @@ class StreamJoin(Operator):
             self.clocks[LEFT].set_timer(context, due, _TIMER)
             held.due = due
 
+    def __repr__(self) -> str:
+        left, right = self._sides
+        return f"{type(self).__name__}({left!r}, {right!r})"
+
     def _find_keys(self, rows: pa.Table, key: tuple[Any, ...]) -> NDArray[np.bool_]:
         index = KeyedColumns(pa.schema(self.key_fields), {})
         numbers = _insert(index, [_one(rows, name) for name in self.key])
@@ -283,10 +301,11 @@ class IntervalJoin(StreamJoin):
         )
 
     joins every ad with the clicks on it within ten minutes. `how` is "inner", "left", "right" or "full"; `tag` is the
-    column that names the input of a row. Rows with a time at or before the watermark, less the `lateness`, are dropped.
-    Results are the key columns and the columns of both sides, pairs at once, rows without a match when they expire. The
-    state holds a row of the left until `upper` after its time, one of the right until `-lower` after its time. O(1) per
-    row and pair, and per row of the key that is waiting.
+    column that names the input of a row. `where` is a further condition: a function from a table of pairs, as they are
+    emitted, to a mask of those that match; null is false. Rows with a time at or before the watermark, less the
+    `lateness`, are dropped. Results are the key columns and the columns of both sides, pairs at once, rows without a
+    match when they expire. The state holds a row of the left until `upper` after its time, one of the right until
+    `-lower` after its time. O(1) per row and pair, and per row of the key that is waiting.
     """
 
     def __init__(
@@ -297,13 +316,18 @@ class IntervalJoin(StreamJoin):
         lower: str = "0 seconds",
         upper: str,
         how: How = "inner",
+        where: Condition | None = None,
         tag: str = INPUT,
         lateness: str = "0 seconds",
     ) -> None:
-        super().__init__(left, right, how=how, tag=tag, lateness=lateness)
+        super().__init__(left, right, how=how, where=where, tag=tag, lateness=lateness)
         self._lower, self._upper = _parse_signed(lower, "lower"), _parse_signed(upper, "upper")
         if self._lower > self._upper:
             raise InvalidJob(f"no time is between lower={lower!r} and upper={upper!r}. Exchange them.")
+
+    @property
+    def _reach(self) -> int:
+        return max(0, self._upper, -self._lower)
 
     def _place(self, side: int, times: Words, now: int) -> Placed:
         rows = np.flatnonzero(times > now)
@@ -333,11 +357,16 @@ class WindowJoin(StreamJoin):
         window: Window,
         *,
         how: How = "inner",
+        where: Condition | None = None,
         tag: str = INPUT,
         lateness: str = "0 seconds",
     ) -> None:
-        super().__init__(left, right, how=how, tag=tag, lateness=lateness)
+        super().__init__(left, right, how=how, where=where, tag=tag, lateness=lateness)
         self._window = window
+
+    @property
+    def _reach(self) -> int:
+        return self._window.size
 
     @property
     def _key_schema(self) -> pa.Schema:
@@ -377,6 +406,15 @@ def _of_owners(store: RowStore, is_selected: NDArray[np.bool_]) -> RowStore:
 
 def _insert(keys: KeyedColumns, columns: list[pa.Array]) -> Words:
     return keys.rows_for(columns if len(columns) > 1 else columns[0])
+
+
+def _to_mask(found: Any, pairs: int) -> NDArray[np.bool_]:
+    """Return what a condition answered as an array; raises `InvalidOutput` if that is not one boolean per pair."""
+    array = found if isinstance(found, pa.Array | pa.ChunkedArray) else pa.array(np.atleast_1d(np.asarray(found)))
+    if not pa.types.is_boolean(array.type) or len(array) != pairs:
+        why = f"where returned {len(array)} values of type {array.type} for {pairs} pairs, not a boolean for each"
+        raise InvalidOutput("join", why)
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _one(rows: pa.Table, column: str) -> pa.Array:

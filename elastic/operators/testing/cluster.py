@@ -1,6 +1,6 @@
 """A simulated cluster: nodes with state, a log and snapshots in dicts; whatever moves goes through bytes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,12 @@ class _Joining(NamedTuple):
     part: bytes
 
 
+class _Change(NamedTuple):
+    """What a test wrote into the state of a unit."""
+
+    apply: Callable[[UnitState], None]
+
+
 class SimulatedCluster:
     """Nodes that own units; what a unit emits depends neither on its node nor on scaling and crashes."""
 
@@ -51,7 +57,9 @@ class SimulatedCluster:
         self.routing = Routing(Assignment.even(groupings.tasks, nodes), groupings)
         self._states: dict[str, dict[UnitId, UnitState]] = {node: {} for node in self.assignment.nodes}
         self._snapshots: dict[UnitId, Any] = {}
-        self._log: dict[UnitId, list[_Step | _Parting | _Joining]] = {}  # since the last snapshot of each unit
+        self._log: dict[
+            UnitId, list[_Step | _Parting | _Joining | _Change]
+        ] = {}  # since the last snapshot of each unit
         self._work = [0] * groupings.tasks
 
     @property
@@ -71,6 +79,11 @@ class SimulatedCluster:
         self._log.setdefault(unit, []).append(_Step(moment, slices, output))
         self._work[unit.task] += output.rows
         return output
+
+    def change(self, unit: UnitId, apply: Callable[[UnitState], None]) -> None:
+        """Let a test write into the state of a unit; a replay writes it again."""
+        apply(self.state(unit))
+        self._log.setdefault(unit, []).append(_Change(apply))
 
     def is_due(self, moment: Moment) -> bool:
         (node,) = self.routing.owners(moment.unit)
@@ -133,6 +146,8 @@ class SimulatedCluster:
                     runner.part(state, hashes)
                 case _Joining(part):
                     runner.join(state, runner.restore(self._unpack(part)))
+                case _Change(apply):
+                    apply(state)
         return state
 
     def _regroup(self, stage: int, tasks: Mapping[int, int | None]) -> Routing:

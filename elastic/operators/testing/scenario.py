@@ -11,6 +11,8 @@ from elastic.errors import ElasticError
 class InputBatch:
     """The rows of a batch, with its time; by default one second after the previous batch.
 
+    `rows` of a tester with several inputs are a mapping from their names to rows.
+
     `next_watermark_ms` is the watermark after its rows; by default it follows the tester's watermark, if there is one.
     """
 

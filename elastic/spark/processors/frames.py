@@ -27,16 +27,34 @@ _WIDE = {"i": "int64", "u": "int64", "f": "float64"}
 class FrameForm:
     """`transformWithStateInPandas`: a processor gets an iterator of frames and emits frames.
 
-    A frame has at most `rows_per_frame` rows of a key, an index from 0, and the types that Spark's frames have:
-    integers and floats of 64 bits, times without a zone.
+    A frame has at most `rows_per_frame` rows of a key, and ends with the row that fills `bytes_per_frame`; its index
+    begins at 0, and it has the types that Spark's frames have: integers and floats of 64 bits, times without a zone.
+    `coerces_integers` says that an integer may stand for a decimal in an emitted frame.
     """
 
-    def __init__(self, output: StructType, operator: str, rows_per_frame: int, timezone: str) -> None:
+    def __init__(
+        self,
+        output: StructType,
+        operator: str,
+        rows_per_frame: int,
+        bytes_per_frame: int,
+        timezone: str,
+        *,
+        coerces_integers: bool,
+    ) -> None:
         self._output = output
         self._names = output.names
         self._operator = operator
-        self._rows_per_frame = rows_per_frame
+        self._max_rows = self._rows_per_frame = rows_per_frame
+        self._bytes_per_frame = bytes_per_frame
         self._timezone = timezone
+        self._coerces_integers = coerces_integers
+
+    def measure(self, rows: pa.Table) -> None:
+        """Divide these rows into frames by their mean size, as Spark does."""
+        if rows.nbytes:
+            rows_of_bytes = -(-self._bytes_per_frame * rows.num_rows // rows.nbytes)
+            self._rows_per_frame = max(1, min(self._max_rows, rows_of_bytes))
 
     def to_input(self, table: pa.Table) -> pd.DataFrame:
         return self._to_frame(table)
@@ -107,6 +125,7 @@ class FrameForm:
                 timezone=self._timezone or OUTPUT_ZONE,
                 arrow_cast=True,
                 assign_cols_by_name=True,
+                int_to_decimal_coercion_enabled=self._coerces_integers,
             )
         except (PySparkException, pa.ArrowException, ValueError, TypeError) as error:
             raise InvalidOutput(self._operator, f"a frame does not fit the output schema: {error}") from error

@@ -2,6 +2,7 @@
 
 from bisect import insort
 from collections.abc import Iterator
+from itertools import chain
 from operator import index
 from typing import Any
 
@@ -68,12 +69,10 @@ class ProcessorHandle(StatefulProcessorHandle):
 
     def leave(self) -> Entry:
         """Return what the key holds now; empty if nothing."""
-        entry: list[Any] = []
-        for tag, cell in zip(self._tags, self._current(), strict=True):
-            if cell is not None:
-                entry += (tag, cell)
-        entry += self._others
-        return tuple(entry)
+        held = [pair for pair in zip(self._tags, self._current(), strict=True) if pair[1] is not None]
+        if len(held) == 1 and not self._others:
+            return held[0]
+        return (*chain.from_iterable(held), *self._others)
 
     def purge(self) -> None:
         """Remove what has expired of the key in hand."""
@@ -89,6 +88,12 @@ class ProcessorHandle(StatefulProcessorHandle):
         cells = self._current()
         held = [(variable, cells[variable.place]) for variable in self._expiring]
         return min((variable.last_expiry_ms(cell) for variable, cell in held if cell is not None), default=None)
+
+    def state_of(self, name: str) -> KeyState:
+        """Return the state of a name; raises `InvalidStateCall` if it is not declared."""
+        if name not in self._states:
+            raise InvalidStateCall(name, f"{self._processor} declares only {', '.join(map(repr, self._states))}")
+        return self._states[name]
 
     @property
     def expires(self) -> bool:
@@ -174,7 +179,6 @@ class ProcessorHandle(StatefulProcessorHandle):
         key_schema = None if keys is None else to_struct(keys, f"the keys of {what}")
         ttl_ms = self._check_ttl(name, ttl_ms)
         variable = Variable(kind, name, to_struct(schema, what), ttl_ms, len(self._tags), key_schema)
-        self._deleted.discard(name)
         self.variables[name] = variable
         self._places[variable.tag] = variable.place
         self._tags.append(variable.tag)
@@ -208,10 +212,12 @@ class ProcessorHandle(StatefulProcessorHandle):
     def _adopt(self, tag: str, cell: Cell, cells: list[Cell | None]) -> None:
         """Take a cell that was written under a declaration which the processor does not make now."""
         name = name_of(tag)
+        if name in self._deleted:
+            return  # what is declared again under this name begins empty
         variable = self.variables.get(name)
         if variable is not None:
             cells[variable.place] = variable.upgrade(tag, cell)
-        elif name not in self._deleted:
+        else:
             self._others += (tag, cell)
 
     def _current(self) -> list[Any]:

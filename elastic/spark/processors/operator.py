@@ -13,7 +13,7 @@ from elastic.errors import ElasticError, InvalidProcessor, UnknownColumn, Unseri
 from elastic.operators.context import Context
 from elastic.operators.event_times import mask_until
 from elastic.operators.keyed import KeyedOperator, ValueState
-from elastic.operators.keys import to_key
+from elastic.operators.keys import to_arrow_value, to_key
 from elastic.operators.outputs import RowList
 from elastic.operators.rows import slice_rows
 from elastic.operators.state_queries import to_keyed_rows
@@ -28,6 +28,7 @@ from elastic.spark.processors.variables import TIMERS, Entry, restore_variable
 INITIAL = "__initial_state__"  # the column of the rows of the initial state: a struct, null for rows of the stream
 _PURGE = "purge"  # the name of the engine's timer that removes expired state
 _ROWS_PER_FRAME = 10_000  # as spark.sql.execution.arrow.maxRecordsPerBatch
+_UNLIMITED = (1 << 31) - 1  # as spark.sql.execution.arrow.maxBytesPerBatch
 
 
 class ProcessorOperator(KeyedOperator):
@@ -36,6 +37,7 @@ class ProcessorOperator(KeyedOperator):
     `pandas` says that the processor is written for `transformWithStateInPandas`. `event_time` names the column of event
     times, which time_mode="EventTime" needs: rows at or before the watermark are dropped. `emitted_event_time` names
     the output column that a following stage takes as its event time; rows may not be emitted behind the watermark.
+    `rows_per_frame`, `bytes_per_frame`, `timezone` and `coerces_integers` are Spark's settings of the pandas form.
 
     The state of a key is a tuple of its variables and timers (see `variables`), so keys can move one by one. Of a key's
     timers only the earliest is a timer of the engine. Time is that of the batch, so a replay repeats every expiry.
@@ -46,6 +48,7 @@ class ProcessorOperator(KeyedOperator):
     _handle: ProcessorHandle
     _has_initial: bool
     _has_one_key: bool
+    _struct_types: dict[int, pa.DataType]  # of the key columns that are structs, by place
     _is_open: bool
     _times: tuple[Context | None, TimerValues]
 
@@ -60,7 +63,9 @@ class ProcessorOperator(KeyedOperator):
         event_time: str | None = None,
         emitted_event_time: str | None = None,
         rows_per_frame: int = _ROWS_PER_FRAME,
+        bytes_per_frame: int = _UNLIMITED,
         timezone: str = "UTC",
+        coerces_integers: bool = False,
     ) -> None:
         _check_instance(processor)
         self.name = type(processor).__name__
@@ -78,8 +83,12 @@ class ProcessorOperator(KeyedOperator):
         self._emitted = (
             None if emitted_event_time is None else EmittedTimes(emitted_event_time, self._output, self.name)
         )
-        self._rows_per_frame = rows_per_frame if rows_per_frame > 0 else 1 << 31
-        self._timezone = timezone
+        self._frames: dict[str, Any] = {
+            "rows_per_frame": rows_per_frame if rows_per_frame > 0 else _UNLIMITED,
+            "bytes_per_frame": bytes_per_frame if bytes_per_frame > 0 else _UNLIMITED,
+            "timezone": timezone,
+            "coerces_integers": coerces_integers,
+        }
         self.output_schema = to_arrow(self._output)
         self._check_declarations()
 
@@ -111,6 +120,7 @@ class ProcessorOperator(KeyedOperator):
 
     def slicer(self, rows: pa.Table) -> Callable[[int, int], Any]:
         """Return pairs of rows of the initial state and rows of the stream."""
+        self._form.measure(rows)
         if not self._has_initial:
             converted = self._form.to_input(rows)
             if isinstance(converted, list):
@@ -128,8 +138,10 @@ class ProcessorOperator(KeyedOperator):
 
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> list[Any]:
         initial, rows = rows
-        spark_key = (key,) if self._has_one_key else key
-        times = self._timer_values(context)
+        spark_key = self._spark_key(key)
+        known, times = self._times
+        if known is not context:
+            times = self._timer_values(context)
         handle = self._handle
         handle.enter(state.get(), context.timestamp_ms)
         try:
@@ -156,13 +168,23 @@ class ProcessorOperator(KeyedOperator):
                 handle.purge()
                 out: list[Any] = RowList()
             else:
-                out = self._expire((key,) if self._has_one_key else key, timer, context)
+                out = self._expire(self._spark_key(key), timer, context)
             self._save(state, context)
         finally:
             handle.state.cells = None
         if self._emitted is not None:
             self._emitted.check(out, context.watermark_ms)
         return out
+
+    def write_state(self, entry: Entry | None, name: str, value: Any) -> Entry:
+        """Return what a key holds once a test has written one of its variables; None for the value clears it."""
+        handle = self._handle
+        handle.enter(entry, handle.state.now_ms)
+        try:
+            handle.state_of(name).replace(value)
+            return handle.leave()
+        finally:
+            handle.state.cells = None
 
     def lookup(self, value: Any, key: tuple[Any, ...]) -> Any:
         """Return the variables of a key by name, in the form of rows, and its timers; None if it has none."""
@@ -179,10 +201,22 @@ class ProcessorOperator(KeyedOperator):
         self._processor = _copy_processor(self._processor, self.name)
         self._has_initial = has_initial
         self._has_one_key = len(self.key) == 1
+        types = [field.type for field in self.key_fields]
+        self._struct_types = {place: kind for place, kind in enumerate(types) if pa.types.is_struct(kind)}
         self._form = self._create_form()
         self._handle = ProcessorHandle(self.name, self._timer_kind)
         self._is_open = False
         self._times = (None, TimerValues())
+
+    def _spark_key(self, key: Any) -> tuple[Any, ...]:
+        """Return a key as Spark shows it: a tuple, with structs as dicts."""
+        values: tuple[Any, ...] = (key,) if self._has_one_key else key
+        if not self._struct_types:
+            return values
+        types = self._struct_types
+        return tuple(
+            to_arrow_value(value, types[place]) if place in types else value for place, value in enumerate(values)
+        )
 
     def _expire(self, key: tuple[Any, ...], timer: Timer, context: Context) -> list[Any]:
         """Let the processor handle the due timers of a key; those that it sets meanwhile wait for the next batch."""
@@ -190,7 +224,10 @@ class ProcessorOperator(KeyedOperator):
         times, handle = self._timer_values(context), self._handle
         out: list[Any] = RowList()
         for expiry_ms in [expiry_ms for expiry_ms in handle.timers if now_ms is not None and expiry_ms <= now_ms]:
-            emitted = self._processor.handleExpiredTimer(key, times, ExpiredTimerInfo(expiry_ms))
+            # by name, as Spark calls it: handlers may have their arguments in another order
+            emitted = self._processor.handleExpiredTimer(
+                key=key, timerValues=times, expiredTimerInfo=ExpiredTimerInfo(expiry_ms)
+            )
             out += self._form.to_output(emitted)
             handle.deleteTimer(expiry_ms)
         handle.timers_changed = True  # the engine's timer is gone
@@ -234,7 +271,7 @@ class ProcessorOperator(KeyedOperator):
             return RowForm(self._output, self.name)
         from elastic.spark.processors.frames import FrameForm
 
-        return FrameForm(self._output, self.name, self._rows_per_frame, self._timezone)
+        return FrameForm(self._output, self.name, **self._frames)
 
     def _check_declarations(self) -> None:
         """Run `init` once, on a copy, so that invalid declarations are found before anything starts."""

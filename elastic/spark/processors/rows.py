@@ -1,6 +1,7 @@
 """The row form: Arrow to `Row` objects in bulk, and the rows that a processor emits back to tuples."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from types import GeneratorType
 from typing import Any
 
@@ -11,18 +12,17 @@ from elastic.errors import InvalidOutput
 from elastic.operators.outputs import RowList
 from elastic.spark.processors.schemas import is_nested
 
-_new = tuple.__new__
-
 
 def to_rows(table: pa.Table) -> list[Row]:
     """Return the rows of a table as Spark gives them to a processor."""
-    names = Row(*table.column_names)  # one object for all rows
-    rows: list[Row] = []
-    for values in zip(*[column.to_pylist() for column in table.columns], strict=True):
-        row = _new(Row, values)
-        row.__dict__["__fields__"] = names  # around the slow __setattr__ of Row
-        rows.append(row)
-    return rows
+    create = partial(tuple.__new__, _row_type(tuple(table.column_names)))  # around the slow constructor of Row
+    return list(map(create, zip(*[column.to_pylist() for column in table.columns], strict=True)))
+
+
+@lru_cache(maxsize=1_000)
+def _row_type(names: tuple[str, ...]) -> type[Row]:
+    """Return the type of the rows of a table: `Row`, with the names once for all of them."""
+    return type(Row.__name__, (Row,), {"__fields__": Row(*names), "__module__": Row.__module__})
 
 
 class RowForm:
@@ -35,6 +35,9 @@ class RowForm:
 
     def to_input(self, table: pa.Table) -> list[Row]:
         return to_rows(table)
+
+    def measure(self, rows: pa.Table) -> None:
+        """Do nothing: rows come one by one, whatever their size."""
 
     def chunks(self, rows: list[Row]) -> Iterator[Row]:
         """Return what handlers get for the rows of a key, one by one."""

@@ -1,5 +1,6 @@
 """`elastic.transform_with_state`: a job that runs one of PySpark's stateful processors."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,10 @@ from elastic.spark.run import run
 
 _DELAY = "spark.watermarkDelayMs"  # where withWatermark() leaves the delay, in the metadata of its column
 _ROWS_PER_FRAME = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BYTES_PER_FRAME = "spark.sql.execution.arrow.maxBytesPerBatch"
+_COERCES_INTEGERS = "spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled"
 _TIME_ZONE = "spark.sql.session.timeZone"
+_SIZE = re.compile(r"(-?\d+)([kmgt]?)(?:i?b)?")
 
 
 def transform_with_state(
@@ -55,7 +59,9 @@ def transform_with_state(
         pandas=pandas,
         event_time=event_time,
         rows_per_frame=int(conf.get(_ROWS_PER_FRAME) or 0),
+        bytes_per_frame=_parse_bytes(str(conf.get(_BYTES_PER_FRAME) or 0)),
         timezone=str(conf.get(_TIME_ZONE)),
+        coerces_integers=str(conf.get(_COERCES_INTEGERS)).lower() == "true",
     )
     first_rows = None
     if initial_state is not None:
@@ -71,6 +77,14 @@ def transform_with_state(
         first_rows=first_rows,
         **{"null_keys": "keep", **arguments},
     )
+
+
+def _parse_bytes(text: str) -> int:
+    """Return the number of bytes in one of Spark's sizes, such as "2147483647", "64m" or "256MB"."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None:
+        raise InvalidJob(f"{_BYTES_PER_FRAME} is {text!r}. Set it to a number of bytes, such as 268435456 or 256m.")
+    return int(match[1]) << 10 * " kmgt".index(match[2] or " ")
 
 
 def _find_watermark(df: DataFrame, delay: str | None) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pyspark.sql.streaming.stateful_processor import ListState, MapState, ValueState
 
 from elastic.errors import InvalidStateCall
-from elastic.spark.processors.values import Codec, Stored
+from elastic.spark.processors.values import Codec, Stored, make_row
 from elastic.spark.processors.variables import Cell, Kind, Variable
 
 
@@ -52,6 +52,15 @@ class _State:
         if cells[self._place] is not None:
             cells[self._place] = None
             self._cells.is_changed = True
+
+    def replace(self, value: Any) -> None:
+        """Let the state hold a value as a test writes it; None clears it."""
+        self.clear()
+        if value is not None:
+            self._write(value)
+
+    def _write(self, value: Any) -> None:
+        raise NotImplementedError
 
     def _loaded(self, stored: Stored) -> Any:
         return stored if self._load is None else self._load(stored)
@@ -97,6 +106,9 @@ class KeyValueState(_State, ValueState):
         cells[self._place] = stored if self._variable.ttl_ms is None else self._held(stored)
         self._cells.is_changed = True
 
+    def _write(self, value: Any) -> None:
+        self.update(value)
+
 
 class KeyListState(_State, ListState):
     """`ListState`: tuples in the order in which they were appended. With a time to live each expires on its own."""
@@ -118,6 +130,9 @@ class KeyListState(_State, ListState):
 
     def appendList(self, newState: Any) -> None:  # noqa: N802, N803 - Spark's name
         self._append(self._held_list(newState))
+
+    def _write(self, value: Any) -> None:
+        self.put(value)
 
     def _held_list(self, values: Any) -> list[Any]:
         held = [self._held(self._codec.store(value)) for value in values]
@@ -143,16 +158,18 @@ class KeyMapState(_State, MapState):
     def __init__(self, cells: StateCells, variable: Variable) -> None:
         super().__init__(cells, variable)
         self._keys: Codec = variable.keys  # type: ignore[assignment] # a map has them
+        self._names = variable.codec.schema.names
 
     def exists(self) -> bool:
         cell = self._cells.of(self._variable)[self._place]
         return cell is not None and not self._is_expired(cell[next(reversed(cell))])  # the last one expires last
 
     def getValue(self, key: Any) -> Any:  # noqa: N802 - Spark's name
+        """Return the value of a user key as a `Row`: the one call that returns one in Spark too."""
         held = self._find(key)
         if held is None:
             return None
-        return self._loaded(held if self._variable.ttl_ms is None else held[1])
+        return make_row(self._names, self._loaded(held if self._variable.ttl_ms is None else held[1]))
 
     def containsKey(self, key: Any) -> bool:  # noqa: N802 - Spark's name
         return self._find(key) is not None
@@ -188,6 +205,10 @@ class KeyMapState(_State, MapState):
             if not cell:
                 cells[self._place] = None
             self._cells.is_changed = True
+
+    def _write(self, value: Any) -> None:
+        for key, entry in value.items():
+            self.updateValue(key, entry)
 
     def _find(self, key: Any) -> Any:
         """Return what the cell holds for a user key; None if nothing, or if it has expired."""

@@ -75,6 +75,15 @@ class ProcessorTester:
         described = self._tester.state(key)
         return None if described is None else described.get(name)
 
+    def write_state(self, key: Any, name: str, value: Any) -> None:
+        """Let a variable of a key hold a value, as if the processor had written it; None clears it.
+
+        A value state takes a tuple, a list state a list of tuples, a map state a dict of tuples by tuples. Timers, also
+        those of times to live, are not set.
+        """
+        self._tester.run([])  # starts it
+        self._tester.change_state(key, lambda operator, entry: operator.write_state(entry, name, value) or None)
+
     @property
     def tester(self) -> OperatorTester:
         """The tester of the engine, with results, quarantined rows and assignments."""

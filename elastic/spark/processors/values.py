@@ -7,6 +7,7 @@ and anything in a string column becomes text. Processors rely on that, so the sa
 The stored form is immutable: tuples for arrays and structs, tuples of pairs for maps, numbers for dates and times.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any, TypeAlias
@@ -41,20 +42,24 @@ Stored: TypeAlias = tuple[Any, ...]
 _LONG_BITS = 64
 _INTEGER_BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: _LONG_BITS}
 _TEMPORAL = (DateType, TimestampType, TimestampNTZType)
+_FRACTIONS = (DoubleType, FloatType)
+_NAN_KEY = "NaN"  # in keys of maps: a text equals itself, also after a restart
+_PLAIN_EXPONENTS = range(-3, 7)  # those that Java writes without an exponent
 
 
 class Codec:
     """Stores and loads the tuples of one schema.
 
     `load` is None if the stored form is the value, which is so for all schemas of numbers, texts and booleans.
+    `are_keys` says that they are keys of a map, among which not a number is one key, as in Spark, and not many.
     """
 
-    def __init__(self, schema: StructType, variable: str) -> None:
+    def __init__(self, schema: StructType, variable: str, *, are_keys: bool = False) -> None:
         self.schema = schema
         self._variable = variable
-        self._stores = [_store(field.dataType) for field in schema]
+        self._stores = [_store(field.dataType, are_keys) for field in schema]
         self._only = self._stores[0] if len(self._stores) == 1 else None
-        loads = [_load(field.dataType) for field in schema]
+        loads = [_load(field.dataType, are_keys) for field in schema]
         self.load: Convert | None = _load_tuple(loads) if any(loads) else None
 
     def store(self, value: Any) -> Stored:
@@ -73,7 +78,7 @@ class Codec:
         return tuple([store(entry) for store, entry in zip(self._stores, value, strict=True)])
 
 
-def _store(kind: DataType) -> Convert:
+def _store(kind: DataType, are_keys: bool = False) -> Convert:
     """Return the function that stores values of a type."""
     if type(kind) in _INTEGER_BITS:
         return _store_integer(_INTEGER_BITS[type(kind)])
@@ -82,29 +87,33 @@ def _store(kind: DataType) -> Convert:
     if isinstance(kind, _TEMPORAL):
         return _store_temporal(kind)
     if isinstance(kind, ArrayType):
-        return _store_array(_store(kind.elementType))
+        return _store_array(_store(kind.elementType, are_keys))
     if isinstance(kind, MapType):
-        return _store_map(_store(kind.keyType), _store(kind.valueType))
+        return _store_map(_store(kind.keyType, are_keys), _store(kind.valueType, are_keys))
     if isinstance(kind, StructType):
-        return _store_struct(kind)
+        return _store_struct(kind, are_keys)
+    if are_keys and isinstance(kind, _FRACTIONS):
+        return _store_fraction_of_key(_STORES[type(kind)])
     return _STORES[type(kind)]
 
 
-def _load(kind: DataType) -> Convert | None:
+def _load(kind: DataType, are_keys: bool = False) -> Convert | None:
     """Return the function that loads values of a type; None if the stored form is the value."""
     if isinstance(kind, _TEMPORAL):
         return kind.fromInternal
     if isinstance(kind, ArrayType):
-        element = _or_identity(_load(kind.elementType))
+        element = _or_identity(_load(kind.elementType, are_keys))
         return lambda stored: None if stored is None else [element(entry) for entry in stored]
     if isinstance(kind, MapType):
-        key, value = _or_identity(_load(kind.keyType)), _or_identity(_load(kind.valueType))
+        key, value = _or_identity(_load(kind.keyType, are_keys)), _or_identity(_load(kind.valueType, are_keys))
         return lambda stored: None if stored is None else {key(name): value(entry) for name, entry in stored}
     if isinstance(kind, StructType):
-        names, loads = kind.names, [_or_identity(_load(field.dataType)) for field in kind]
+        names, loads = kind.names, [_or_identity(_load(field.dataType, are_keys)) for field in kind]
         return lambda stored: (
             None if stored is None else make_row(names, [f(v) for f, v in zip(loads, stored, strict=True)])
         )
+    if are_keys and isinstance(kind, _FRACTIONS):
+        return _load_fraction_of_key
     return None
 
 
@@ -165,11 +174,47 @@ def _store_float(value: Any) -> Any:
         return float(np.float32(value))
 
 
+def _store_fraction_of_key(store: Convert) -> Convert:
+    def store_key(value: Any) -> Any:
+        stored = store(value)
+        return _NAN_KEY if stored is not None and math.isnan(stored) else stored
+
+    return store_key
+
+
+def _load_fraction_of_key(stored: Any) -> Any:
+    return math.nan if stored == _NAN_KEY else stored
+
+
 def _store_string(value: Any) -> Any:
-    if type(value) is str or value is None:
-        return value
+    return value if type(value) is str or value is None else _to_java_text(value)
+
+
+def _to_java_text(value: Any) -> str:
+    """Return a value as Java writes it, whose texts get into columns of strings."""
     value = _plain(value)
-    return str(value).lower() if type(value) is bool else str(value)
+    if value is None:
+        return "null"
+    if type(value) is bool:
+        return str(value).lower()
+    if type(value) is float:
+        return _to_java_fraction(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_to_java_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_to_java_text(key)}={_to_java_text(entry)}' for key, entry in value.items())}}}"
+    return str(value)
+
+
+def _to_java_fraction(value: float) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    power = len(digits) + int(exponent) - 1
+    if power in _PLAIN_EXPONENTS or not value:
+        return f"{value:.{max(-int(exponent), 1)}f}"
+    fraction = "".join(map(str, digits[1:])).rstrip("0")
+    return f"{'-' if sign else ''}{digits[0]}.{fraction or '0'}E{power}"
 
 
 def _store_binary(value: Any) -> Any:
@@ -214,8 +259,8 @@ def _store_map(key: Convert, entry: Convert) -> Convert:
     return store
 
 
-def _store_struct(kind: StructType) -> Convert:
-    names, stores = kind.names, [_store(field.dataType) for field in kind]
+def _store_struct(kind: StructType, are_keys: bool) -> Convert:
+    names, stores = kind.names, [_store(field.dataType, are_keys) for field in kind]
 
     def store(value: Any) -> Any:
         if isinstance(value, dict):

@@ -50,7 +50,7 @@ class Variable:
         self.place = place
         self.ttl_ms = ttl_ms
         self.codec = Codec(schema, name)
-        self.keys = None if keys is None else Codec(keys, name)
+        self.keys = None if keys is None else Codec(keys, name, are_keys=True)
         texts = [to_text(schema)] if keys is None else [to_text(schema), to_text(keys)]
         self.tag = json.dumps([kind, name, ttl_ms is not None, *texts])
 

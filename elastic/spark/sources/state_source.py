@@ -150,4 +150,4 @@ def _read_state_rows(runner: "StageRunner", manager: StateManager, unit: SavedUn
         saved = manager.load(unit.ref)
     except ObjectMissing:
         raise SnapshotReplaced(unit.ref.unit.task) from None
-    return runner.state_rows(runner.restore(saved.state))
+    return runner.state_rows(runner.load(saved, unit.ref.unit))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 
 from migration.keys.problem import KeyProposal
 from migration.keys.strategies.ftlb import ftlb
-from migration.keys.strategies.ideal import ideal
 from migration.keys.strategies.knap import knap
 from migration.keys.strategies.llfd import llfd
 from migration.keys.strategies.min_mig import min_mig
@@ -33,7 +32,6 @@ KEY_STRATEGIES: Mapping[str, Callable[..., KeyProposal]] = {
     "switch-first": switch_first,
     "ftlb": ftlb,
     "task-b": task_b,
-    "ideal": ideal,
 }
 STANDBY_STRATEGIES = ("switch-first", "ftlb", "task-b")  # those that plan standbys; without any they move keys only
 

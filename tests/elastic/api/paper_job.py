@@ -25,6 +25,7 @@ from elastic.control import (
 from elastic.errors import JobStopped, KeysNotCounted
 from elastic.job.keys import KeyStatus, KeyTableStatus, list_key_tables
 from elastic.job.status import JobStatus, NodeStatus, StepStatus, UnitStatus
+from elastic.operators.graph import JobGraph
 from elastic.results import Description
 from elastic.results.description import StageDescription
 from mdp import ValueTable
@@ -68,6 +69,9 @@ class PaperJob:
     def batches(self) -> tuple[int, int]:
         batch = self._batch()
         return batch, max(-1, batch - 1)
+
+    def graph(self) -> JobGraph:
+        return self.pipeline.graph
 
     def status(self) -> JobStatus:
         batch, applied = self.batches()

@@ -28,6 +28,13 @@ def test_jobs_are_listed_with_their_operators() -> None:
         "tasks": 8,
         "nodes": 2,
         "operators": [{"name": "CountByKey", "key": ["word"], "grouping": "hash"}],
+        "graph": {
+            "nodes": [
+                {"kind": "input", "name": "input", "label": "input", "column": 0, "row": 0},
+                {"kind": "stage", "name": "CountByKey", "label": "CountByKey", "column": 1, "row": 0},
+            ],
+            "edges": [[0, 1]],
+        },
     }
 
 

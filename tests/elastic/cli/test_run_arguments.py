@@ -80,7 +80,7 @@ def test_a_job_in_s3_without_a_checkpoint_is_refused_before_spark_starts(recorde
 
 
 def test_spark_gets_its_configuration_and_packages(recorded: dict[str, Any]) -> None:
-    packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
+    packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
     conf = ("--conf", "spark.elastic.heartbeat_seconds=1", "--conf", "spark.executor.memory=2g")
     done = invoke(*conf, "--packages", packages)
     assert done.exit_code == 0, done.output
@@ -99,6 +99,30 @@ def test_event_time_and_watermark_reach_the_job(recorded: dict[str, Any]) -> Non
 def test_options_that_are_not_given_are_not_passed_on(recorded: dict[str, Any]) -> None:
     assert invoke().exit_code == 0
     assert not {"event_time", "watermark_delay", "checkpoint", "secret"} & set(recorded)
+
+
+def test_sinks_of_stages_reach_the_job(recorded: dict[str, Any]) -> None:
+    sinks = ("--stage-sink", "counts", "memory", "--stage-sink", "a=b", "kafka://127.0.0.1:1/topic?key=word")
+    done = invoke(*sinks)
+    assert done.exit_code == 0, done.output
+    assert recorded["sink"] == {"counts": "memory", "a=b": "kafka://127.0.0.1:1/topic?key=word"}
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (["--sink", "memory", "--stage-sink", "a", "memory"], "exclude each other"),
+        (["--stage-sink", "a", "memory", "--stage-sink", "a", "store"], "a stage has two sinks"),
+        (["--stage-sink", "a", "heap"], "use one of"),
+    ],
+)
+def test_sinks_that_do_not_fit_are_refused_before_spark_starts(
+    recorded: dict[str, Any], options: list[str], advice: str
+) -> None:
+    done = invoke(*options)
+    assert done.exit_code != 0
+    assert advice in " ".join(done.stderr.replace("│", " ").split())
+    assert recorded == {}
 
 
 @pytest.mark.parametrize(
@@ -159,3 +183,19 @@ def test_a_refused_secret_keeps_its_facts() -> None:
     with pytest.raises(ExposedSecret) as refused:
         source_options((("password", SECRET),))
     assert (refused.value.where, refused.value.name) == ("--option", "password")
+
+
+def test_a_sink_that_cannot_be_opened_is_refused_before_spark_starts(recorded: dict[str, Any]) -> None:
+    done = invoke("--sink", "kafka:counts")
+    assert done.exit_code == 1
+    assert "kafka://127.0.0.1:9092/topic" in done.stderr
+    assert recorded == {}
+
+
+def test_results_go_from_topic_to_topic(recorded: dict[str, Any]) -> None:
+    source = ("--source", "kafka", "--option", "kafka.bootstrap.servers=broker:9092", "--option", "subscribe=texts")
+    done = invoke(*source, "--sink", "kafka://127.0.0.1:1/counts?key=word")
+    assert done.exit_code == 0, done.output
+    assert recorded["source"] == "kafka"
+    assert recorded["options"] == {"kafka.bootstrap.servers": "broker:9092", "subscribe": "texts"}
+    assert repr(recorded["sink"]) == "KafkaSink('counts', '127.0.0.1:1', next=0)"

@@ -67,6 +67,32 @@ def scaler_of(cluster: PaperCluster) -> tuple[Scaler, JobJournal]:
     return Scaler(cluster, Monitor(TASKS), journal), journal
 
 
+@pytest.mark.parametrize(
+    ("reserves", "options", "mode"),
+    [
+        (False, {}, "progressive"),
+        (True, {}, "warm"),
+        (True, {"mode": "live"}, "live"),
+        (True, {"transfer": "direct"}, "progressive"),
+        (True, {"bytes_per_node": 1e6}, "progressive"),
+    ],
+)
+def test_a_job_with_standbys_or_spares_moves_warm_unless_the_request_says_otherwise(
+    reserves: bool, options: dict[str, Any], mode: str
+) -> None:
+    assert ScaleRequest(nodes=3, **options).choose_mode(has_reserves=reserves).mode == mode
+
+
+def test_a_migration_says_which_mode_was_chosen() -> None:
+    cluster = PaperCluster()
+    cluster.reserves = True
+    scaler, journal = scaler_of(cluster)
+    migration = scaler.scale(ScaleRequest(nodes=3))
+    assert migration.wait(10)
+    assert migration.mode == "warm"
+    assert [record["mode"] for record in journal.read() if record["kind"] == "began"] == ["warm"]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_nodes_start_before_a_migration_and_stop_after_it(mode: str) -> None:
     cluster = PaperCluster()

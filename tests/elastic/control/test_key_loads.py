@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from elastic.control import KeyRequest
 from elastic.control.key_loads import collect_keys, compute_key_loads
+from elastic.control.key_portions import make_portions
 from elastic.core.ids import UnitId
 from elastic.core.key_statistics import KeyColumns, KeyStatistics, UnitKeys
 from elastic.core.messages import Heartbeat
 from elastic.core.nodes import NodeView
 from elastic.errors import KeysNotMeasured
 from elastic.routing import Groupings, KeyTable, Routing, TableGrouping
-from migration import Assignment
+from migration import Assignment, ScatteredAssignment
 from migration.keys import plan_keys
 
 TASKS = 6
@@ -122,6 +123,19 @@ def test_work_and_state_of_keys_and_remainders_add_up(
     assert loads.loads.total_work + loads.pinned_work.sum() == pytest.approx(found.total_work)
     total_bytes = sum(key.state_bytes for key in keys)
     assert loads.loads.total_size + loads.pinned_size.sum() == pytest.approx(total_bytes)
+
+
+def test_rounding_leaves_no_work_to_the_remainder_of_a_unit() -> None:
+    routing = routing_of({})
+    keys = [Key(TASKS * number, 1, seconds, 1) for number, seconds in enumerate((0.1, 0.2, 0.3))]
+    [unit] = {routing.groupings.unit_of(key.hash, STAGE) for key in keys}
+    node = node_of(routing.owners(unit)[0], {unit: keys})
+    assert node.heartbeat is not None
+    assert node.heartbeat.keys is not None
+    [counted] = node.heartbeat.keys.units
+    report = replace(node.heartbeat.keys, units=(counted._replace(seconds=counted.seconds + 2e-16),))
+    found = collect_keys([replace(node, heartbeat=replace(node.heartbeat, keys=report))], routing, STAGE)
+    assert found.remainder_work == {unit: 0.0}
 
 
 @given(TABLES, st.lists(HASHES, min_size=1, max_size=9, unique=True))
@@ -240,3 +254,16 @@ def test_keys_of_other_stages_are_left_out() -> None:
     found = collect_keys([node], routing_of({}), STAGE)
     assert np.array_equal(found.hashes, [6])
     assert found.names == {6: "key 6"}
+
+
+def test_a_node_without_tasks_gets_no_keys() -> None:
+    """As after a failover: its standbys elsewhere own all that it did, and a key needs a task to be a guest of."""
+    routing = routing_of({})
+    assignment = ScatteredAssignment.from_owners([*NODES[:2] * 3], NODES)
+    routing = routing.with_assignment(assignment, 2)
+    keys = [Key(hash_, 10, 1.0 + 5.0 * (hash_ == 0), 100) for hash_ in range(2 * TASKS)]
+    loads = compute_key_loads(nodes_of(routing, keys, dict.fromkeys(NODES, 8.0)), routing, STAGE)
+    assert loads.nodes == NODES[:2]
+    planned = KeyRequest(theta=0.01).plan(loads)
+    assert planned.moves
+    assert make_portions(planned, STAGE, assignment, routing.groupings, 1e9)

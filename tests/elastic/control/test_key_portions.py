@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastic.control.key_portions import KeyPortion, make_portions
-from elastic.routing import HASH, Groupings, KeyTable, TableGrouping
+from elastic.control.key_portions import KeyPortion, make_portions, measure_overhead
+from elastic.operators.key_records import RecordBytes
+from elastic.routing import HASH, Groupings, KeyTable, KeyTargets, TableGrouping
 from migration import Assignment, KeyLoads, KeyPlan, plan_keys
 
 TASKS, NODES, STAGE = 12, 3, 1
@@ -56,6 +57,20 @@ def test_afterwards_every_key_is_on_the_node_that_the_plan_says(work: dict[int, 
     assert len(after[STAGE].table) == len(plan.entries)  # type: ignore[attr-defined]
 
 
+@given(WORK, st.data())
+def test_protected_keys_are_guests_after_every_plan(work: dict[int, float], data: st.DataObject) -> None:
+    protected = data.draw(st.sets(st.sampled_from(sorted(work)), max_size=8))
+    before = Groupings(TASKS, (HASH, TableGrouping.declare(sorted(protected), TASKS)))
+    plan = plan_for(before, work)
+    portions = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
+    after = carry_out(before, portions)
+    assert sum(len(portion.targets) for portion in portions) == len(plan.moves)  # no key that stays is in a portion
+    targets = {move.hash: move.target for move in plan.moves}
+    for hashed in work:
+        assert node_of(after, hashed) == targets.get(hashed, node_of(before, hashed))
+    assert all(after.unit_of(hashed, STAGE).guests for hashed in protected)
+
+
 @given(WORK)
 def test_a_portion_is_bounded_for_every_node_or_is_one_key(work: dict[int, float]) -> None:
     before = groupings_of({})
@@ -101,6 +116,25 @@ def test_an_entry_that_leads_to_the_node_of_its_own_task_is_removed() -> None:
     [portion] = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT)
     assert portion.size == 0
     assert carry_out(before, [portion])[STAGE] == TableGrouping(KeyTable.from_entries({away: 9}))
+
+
+def test_the_state_of_a_key_whose_entry_is_removed_passes_through_the_log_too() -> None:
+    before = groupings_of({0: 2, 5: 9})
+    plan = plan_for(before, {0: 1.0, 5: 1.0, 6: 1.0})
+    [portion] = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT, {0: 70.0, 5: 1.0})
+    assert portion.size == 70
+
+
+def test_a_portion_counts_what_its_records_take_in_the_log() -> None:
+    records = RecordBytes(node=1_000.0, target=100.0, pair=1.0)
+    targets = KeyTargets.from_mapping(STAGE, {0: 4, 12: 4, 24: 5, 1: 4, 8: 4})  # of tasks 0, 1 and 8 on two nodes
+    found = measure_overhead(targets, ASSIGNMENT, groupings_of({}), records)
+    assert found == 2 * 1_000 + 3 * 100 + 4 * 1
+    before = groupings_of({})
+    plan = plan_for(before, {TASKS * number: 5.0 for number in range(30)})
+    portions = make_portions(plan, STAGE, ASSIGNMENT, before, LIMIT, {}, records)
+    # Every portion has two or one of the keys of task 0, for another node.
+    assert all(portion.size - 50 * len(portion.targets) in (1_101, 1_202) for portion in portions)
 
 
 def test_entries_are_removed_before_others_are_added() -> None:

@@ -1,5 +1,7 @@
 """The choice between moving tasks and moving keys: the cheaper plan that balances, else the one that comes closer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,14 @@ def test_a_plan_at_the_cap_balances_whatever_rounding_adds() -> None:
     assert keys.theta_reached > 0
     just_below = float(np.nextafter(keys.theta_reached, 0.0))
     assert LevelPlans(just_below, by_task(EVEN), keys).level == "keys"  # the cheaper one
+
+
+def test_measured_keys_are_preferred_to_tasks_whose_work_is_assumed() -> None:
+    assumed = replace(by_task([1.0] * 4, state=0.1), note="equal work assumed: all tasks worked 0 s")
+    plans = LevelPlans(THETA, assumed, by_key(ONE_HEAVY))
+    assert plans.level == "keys"
+    assert "balances the nodes (equal work assumed: all tasks worked 0 s)" in plans.reason
+    assert LevelPlans(THETA, assumed, None, no_keys=KeysCannotMove(None)).level == "tasks"
 
 
 def test_a_level_without_a_plan_is_not_chosen_and_the_reason_says_why() -> None:

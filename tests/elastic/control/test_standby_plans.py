@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from elastic.control import ScaleRequest
-from elastic.control.standbys import StandbyCopies
+from elastic.control.standbys import StandbyCopies, measure_share
+from elastic.core.ids import UnitId
+from elastic.core.statistics import UnitStatistics
 from elastic.routing import Routing
 from elastic.routing.standbys import place_standbys
 from migration import Assignment, Plan, Workload
@@ -65,9 +67,58 @@ def test_one_node_that_remains_has_no_standbys() -> None:
     assert (made.cost, made.copies, made.background_cost) == (0, (), 0)
 
 
-def test_loads_and_cap_are_those_of_owned_tasks() -> None:
-    made, without = plan(copies_on_neighbours(2), tau=0.2), plan(None, tau=0.2)
-    assert (made.loads, made.cap) == (without.loads, without.cap)
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_loads_count_the_measured_work_of_standbys_on_the_hosts_where_they_will_be(share: float) -> None:
+    hosts = {"node-1": "a", "node-2": "a", "node-3": "b"}
+    made = plan(replace(copies_on_neighbours(), share=share, hosts=hosts), tau=0.2)
+    assert made.standbys is not None
+    assert made.standbys.tasks_of("node-3") == list(range(8))
+    assert made.loads == (4.0, 4 + share * 4, 4 + share * 8)
+    assert made.cap == pytest.approx(1.2 * 4 * (1 + share * 2))
+    assert made.reason.endswith(f"; a standby works {share:g} of what the owner of its task does, as measured")
+
+
+def test_a_share_that_was_not_measured_is_assumed_and_the_reason_says_so() -> None:
+    made = plan(copies_on_neighbours(2), tau=0.2)
+    assert made.loads == pytest.approx((4 + 0.9 * 8,) * 3)
+    assert made.reason.endswith(
+        "works 0.9 of what the owner of its task does, assumed until steps of standbys are measured"
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_cap_of_owned_work_does_not_depend_on_what_standbys_work(count: int) -> None:
+    shares = [replace(copies_on_neighbours(count), share=share) for share in (0.0, 0.3, 2.0)]
+    caps = [plan(copies, tau=0.2).owned_cap_share for copies in (None, *shares)]
+    assert caps == pytest.approx([1.2 / 3] * 4)
+
+
+def counted(task: int, rows: int, seconds: float) -> UnitStatistics:
+    return UnitStatistics(UnitId(0, task), rows, seconds)
+
+
+def test_a_share_compares_seconds_by_row_and_weighs_units_by_the_work_of_their_owners() -> None:
+    owned = [counted(0, 1000, 3.0), counted(1, 100, 1.0), counted(2, 50, 9.0), counted(3, 0, 5.0)]
+    # Of task 0 two standbys that began at different times, 1.2 ms a row; of task 1 one, 5 ms a row; of 2 none.
+    followed = [
+        counted(0, 500, 0.5),
+        counted(0, 250, 0.4),
+        counted(1, 10, 0.05),
+        counted(3, 10, 7.0),
+        counted(4, 9, 7.0),
+    ]
+    assert measure_share(owned, followed) == pytest.approx((1000 * 0.0012 + 100 * 0.005) / 4.0)
+
+
+@pytest.mark.parametrize(
+    ("owned", "followed"),
+    [((10, 0.04), (10, 9.0)), ((10, 9.0), (10, 0.04)), ((10, 9.0), (0, 9.0)), ((0, 9.0), (9, 9.0))],
+)
+def test_a_share_of_too_few_seconds_or_of_no_rows_is_not_measured(
+    owned: tuple[int, float], followed: tuple[int, float]
+) -> None:
+    assert measure_share([counted(0, *owned)], [counted(0, *followed)]) is None
+    assert measure_share([], []) is None
 
 
 def test_a_plan_survives_its_document() -> None:

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from elastic.core import commands, events
+from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch, UnitId
 from elastic.core.messages import (
     InstallUnits,
@@ -14,6 +17,8 @@ from elastic.core.messages import (
 )
 from elastic.core.steps import Position
 from elastic.results import ResultRef
+from elastic.routing import Routing
+from migration import Assignment
 from storage.state import BatchTime, Manifest
 from tests.elastic.core.world import LEASE, World, installs, messages, state_of
 
@@ -49,6 +54,18 @@ def test_results_are_published_when_every_unit_has_applied_the_batch() -> None:
     assert world.coordinator.view().pending_batches == 1
     world.hear(events.ResultsPublished(Batch(0)))
     assert world.coordinator.view().is_idle
+
+
+@pytest.mark.parametrize(
+    ("emitting", "complete"), [([False, False], True), ([True, False], False), ([False, True], False)]
+)
+def test_a_batch_goes_on_if_any_stage_may_emit(emitting: list[bool], complete: bool) -> None:
+    """Rows of an input may come to any stage, and timers fire in all of them in the first round."""
+    routing = Routing.by_hash(Assignment.even(tasks=4, nodes=1))
+    manifest = Manifest.first([*routing.units(0), *routing.units(1)])
+    coordinator = Coordinator(manifest, routing, Batch(-1), emitting, ["node-1"])
+    decided = coordinator.handle(events.BatchLogged(Batch(0), (), BatchTime(0, 1_000)))
+    assert [one.complete for one in decided if isinstance(one, commands.CommitRound)] == [complete]
 
 
 def test_reports_that_overtake_the_one_before_are_taken_in_order() -> None:
@@ -216,3 +233,53 @@ def test_a_node_that_fails_to_start_is_counted_until_it_joins() -> None:
         assert (failed.attempts, failed.reason) == (attempts, "OSError: no licence")
     world.join("node-1")
     assert world.coordinator.view().failed_starts == {}
+
+
+def handles_after_a_loss(world: World) -> tuple[list[int], list[int]]:
+    """Lose a node after batch 0 was published, 1 applied and 2 committed; return what its units begin after, and with.
+
+    Nothing was saved meanwhile.
+    """
+    for batch in range(3):
+        commit_batch(world, batch)
+    for batch in range(2):
+        for node in ("node-1", "node-2"):
+            apply(world, node, batch)
+    world.hear(events.ResultsPublished(Batch(0)))
+    world.lose("node-1")
+    [(_, message)] = messages(world.join("node-1"), InstallUnits)
+    return [handle.through for handle in message.units], [step.batch for step in message.steps]
+
+
+def test_a_unit_without_state_repeats_no_batch_that_it_has_reported() -> None:
+    assert handles_after_a_loss(World(stateless=[0])) == ([1, 1], [2])
+
+
+def test_a_unit_with_state_repeats_all_batches_since_its_saved_state() -> None:
+    assert handles_after_a_loss(World()) == ([-1, -1], [0, 1, 2])
+
+
+def test_a_unit_without_state_repeats_all_rounds_of_a_batch_that_is_not_complete() -> None:
+    """Its rounds may have come from other units that are repeated, too; their output is dropped."""
+    world = World(stateless=[0])
+    time = BatchTime(0, 1_000)
+    world.coordinator.batches._emitting = [True]
+    manifest = newer(world.coordinator.manifest.with_batch(0, 0, False, (), time))
+    world.hear(events.RoundCommitted(manifest, Batch(0), 0, (), False, time))
+    apply(world, "node-1", 0)
+    unit = world.coordinator.placement.units_on("node-1")[0]
+    assert world.coordinator.batches.reported(unit) == Position(Batch(0), 0)
+    assert world.coordinator.batches.reported_batch(unit) == -1
+
+
+def test_units_without_state_in_a_saved_state_begin_there() -> None:
+    """An operator that had state before the job was upgraded: what is saved is loaded as ever."""
+    world = World(stateless=[0])
+    commit_batch(world, 0)
+    for node in ("node-1", "node-2"):
+        apply(world, node, 0)
+    unit = UnitId(0, 0)
+    saved = replace(world.coordinator.manifest, units=world.coordinator.manifest.units.with_states([state_of(unit)]))
+    world.coordinator.manifest = saved
+    handle = world.coordinator._saved_handle_of(unit)
+    assert (handle.state, handle.through) == (state_of(unit), world.coordinator._through(unit))

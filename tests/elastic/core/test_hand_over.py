@@ -320,3 +320,15 @@ def test_a_view_is_over_only_when_the_last_mini_migration_is() -> None:
     assert over == sorted(over)
     assert all(view.mini_migrations_done == view.mini_migrations for view in views if view.is_over)
     assert cluster.migration is cluster.migration  # a view that does not change is the same object
+
+
+def test_a_target_that_is_lost_installs_all_tasks_again_before_they_are_committed() -> None:
+    world = World()
+    target = Assignment(("node-1", "node-2"), (0, 0, 4))
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.release("node-1", 0, 1)
+    world.install("node-2", 0)
+    world.lose("node-2")
+    world.join("node-2")
+    assert commits(world.install("node-2", 1)) == []
+    assert commits(world.install("node-2", 0)) == [target]

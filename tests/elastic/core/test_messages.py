@@ -68,7 +68,7 @@ MESSAGES: list[Message] = [
     ReleaseUnits(Epoch(2), UNITS, LEASE, direct=True),
     DropUnits(Epoch(2), UNITS),
     LeaveJob(),
-    NodeJoined(*NODE, "host:1", 17),
+    NodeJoined(*NODE, "host:1", 17, "executor"),
     SpareReady("", "spare-1", "host:2", 12),
     StepApplied(*NODE, AT, UNITS),
     StepApplied(*NODE, AT, UNITS, STEP.logs[0], (1, 2), ResultRef("a key", 7, 1, (3,), 2, 9), 5),

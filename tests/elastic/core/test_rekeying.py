@@ -410,6 +410,18 @@ def test_nodes_that_a_portion_waits_for_are_in_order() -> None:
         assert view.awaited == tuple(sorted(awaited))
 
 
+def test_what_is_committed_before_the_orders_is_no_state_of_a_key() -> None:
+    rekeyings = Rekeyings()
+    rekeyings.begin(events.RekeyRequested("r1", (TO_OTHER,), (1.0,)))
+    before = Groupings(TASKS, (TableGrouping(),))
+    assert rekeyings.start_portion(Batch(7), before) is not None
+    for is_regrouped, log_bytes in ((False, 1), (True, 10), (False, 100)):
+        rekeyings.round_committed(Batch(7), is_regrouped=is_regrouped, log_bytes=log_bytes)
+    view = rekeyings.view(())
+    assert view is not None
+    assert view.stored_bytes == 100
+
+
 def test_another_driver_ends_a_batch_whose_orders_are_committed() -> None:
     before = World(stages=1)
     before.request(TO_OTHER)

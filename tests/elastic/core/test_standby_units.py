@@ -202,3 +202,35 @@ def test_steps_are_kept_for_standbys_that_may_not_take_them_yet(host: UnitHost) 
     host.follow(FollowBatches(Epoch(1), Batch(2)))
     follow(host)
     assert list(host.steps_after(Position(NO_BATCH, 0))) == []
+
+
+def test_a_standby_takes_all_rounds_of_a_published_batch_before_it_has_caught_up() -> None:
+    host = new_host()
+    install(host, standby_of(2), published=0, steps=(step_of(0, complete=False),))
+    assert [result.position for result in follow(host)] == [(0, 0)]
+    assert (host.take_caught_up(), host.followed_batch(), host.standby_lag) == ((), -1, 1)
+    host.add_step(ApplyStep(Epoch(1), step_of(0, 1), published=Batch(0)))
+    assert [result.position for result in follow(host)] == [(0, 1)]
+    assert (host.take_caught_up(), host.followed_batch(), host.standby_lag) == ((TWO,), 0, 0)
+
+
+def test_a_unit_that_is_released_within_a_batch_stops_after_its_last_round() -> None:
+    host = new_host()
+    install(host, empty_handle(1), steps=(step_of(0, complete=False), step_of(1)))
+    work(host)
+    host.release(ReleaseUnits(Epoch(1), (ONE,), LEASE, warm=True))
+    assert (host.stopped_batch(ONE), host.capture_released(ONE)) == (None, None)
+    host.add_step(ApplyStep(Epoch(1), step_of(0, 1)))
+    assert [result.position for result in work(host)] == [(0, 1)]
+    assert host.stopped_batch(ONE) == 0
+
+
+def test_a_standby_that_was_active_meanwhile_tells_again_that_it_has_caught_up_and_counts_anew(host: UnitHost) -> None:
+    follow(host)
+    assert host.take_caught_up() == (TWO,)
+    host.install(InstallUnits(Epoch(1), (active(2, end_of(Batch(0))),), ()))
+    work(host)
+    host.release(ReleaseUnits(Epoch(1), (TWO,), LEASE, warm=True))
+    host.install(InstallUnits(Epoch(2), (standby_of(2),), (), published=Batch(2)))
+    assert [(one.unit, one.rows) for one in host.statistics(standby=True)] == [(TWO, 0)]
+    assert host.take_caught_up() == (TWO,)

@@ -15,6 +15,7 @@ from elastic.core.messages import (
     DropUnits,
     FollowBatches,
     InstallUnits,
+    NodeJoined,
     SnapshotTaken,
     StandbysCaughtUp,
     StandbysDropped,
@@ -145,6 +146,13 @@ def test_standbys_take_over_at_once_and_that_is_committed_behind_it(world: Stand
     [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
     assert commit.assignment == Assignment(("node-1", "node-2", "node-3"), (0, 3, 3, 6))
     assert commit.standbys == (("node-2",),) * 6
+
+
+def test_standbys_are_told_before_a_process_is_started(world: Standbys) -> None:
+    decided = world.lose("node-2")
+    starts = [place for place, one in enumerate(decided) if isinstance(one, commands.StartNode)]
+    [start], told = starts, [place for place, one in enumerate(decided) if isinstance(one, commands.Send)]
+    assert max(told) < start
 
 
 def test_a_standby_that_takes_over_is_told_what_was_reported(world: Standbys) -> None:
@@ -383,7 +391,7 @@ def test_a_node_whose_tasks_standbys_took_over_leaves_when_it_is_asked_to(world:
     assert world.coordinator.view().node("node-1") is None
     [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
     assert set(commit.assignment.nodes) == {"node-2", "node-3"}
-    assert all(set(nodes) < {"node-2", "node-3"} for nodes in commit.standbys)
+    assert all(set(nodes) < {"node-2", "node-3"} and nodes for nodes in commit.standbys)
     assert not any(isinstance(one, commands.StartNode) for one in world.commit_standbys(decided))
     assert any(isinstance(one, commands.StartNode) for one in world.hear(events.StartRequested("node-1")))
 
@@ -401,3 +409,88 @@ def test_a_standby_starts_from_the_saved_state_while_a_newer_one_is_on_its_way_e
     [(message, handle)] = [(one, handle) for one in told for handle in one.units if handle.unit.task == 2]
     assert (handle.standby, handle.state, handle.through) == (True, None, -1)
     assert [step.batch for step in message.steps] == [0]
+
+
+def test_a_node_that_owns_nothing_gets_the_steps_that_it_follows(world: Standbys) -> None:
+    world.commit_standbys(world.lose("node-1"))
+    world.join("node-1")
+    assert [node for node, _ in messages(commit_batch(world, 0), ApplyStep)] == ["node-1", "node-2", "node-3"]
+
+
+def test_a_node_that_left_and_was_started_again_stays_in_the_assignment(world: Standbys) -> None:
+    world.commit_standbys(world.lose("node-1"))
+    world.join("node-1")
+    world.commit_standbys(world.hear(events.StopRequested("node-1")))
+    world.hear(events.StartRequested("node-1"))
+    decided = world.join("node-1")
+    assert follows(decided) == []
+    idle = Assignment(("node-1", "node-2", "node-3"), (0, 0, 4, 6))
+    routing = Routing.by_hash(idle).with_assignment(idle, 9, world.coordinator.placement.committed.standbys)
+    world.hear(events.AssignmentCommitted(world.coordinator.manifest, routing, idle))
+    [commit] = [one for one in world.lose("node-3") if isinstance(one, commands.CommitAssignment)]
+    assert "node-1" in commit.assignment.nodes
+
+
+def test_nodes_that_were_all_stopped_follow_nothing_until_they_are_told_again(world: Standbys) -> None:
+    world.hear(events.StopAllRequested())
+    assert world.coordinator.view().standbys == {}
+    world.hear(events.StartOwnersRequested())
+    told = [one for node in world.current.nodes for one in follows(world.join(node))]
+    assert {task for _, tasks in told for task in tasks} == set(range(6))
+
+
+def two_stages(*standbys: int) -> Standbys:
+    """Six tasks with two stages; the second has standbys, which have been told to follow."""
+    assignment = Assignment.even(tasks=6, nodes=3)
+    world = Standbys.__new__(Standbys)
+    manifest = Manifest.first([UnitId(stage, task) for stage in range(2) for task in range(6)])
+    world.coordinator = Coordinator(
+        manifest, Routing.by_hash(assignment), Batch(-1), [True, False], assignment.nodes, standbys=standbys
+    )
+    for name in assignment.nodes:
+        decided = world.join(name)
+    world.commit_standbys(decided)
+    return world
+
+
+def test_a_standby_takes_over_when_it_has_caught_up_in_all_stages() -> None:
+    world = two_stages(1, 1)
+    world.catch_up("node-2", 0, 1)
+    world.report(StandbysCaughtUp, "node-2", (UnitId(1, 1),))
+    world.lose("node-1")
+    assert world.owners() == ["node-1", "node-2", "node-2", "node-2", "node-3", "node-3"]
+    assert world.coordinator.placement.units_on("node-1") == [UnitId(0, 0), UnitId(1, 0)]
+
+
+def test_senders_bring_no_rows_for_standbys_of_later_stages() -> None:
+    assert not any(two_stages(0, 1).standbys())
+    assert all(two_stages(1, 0).standbys())
+
+
+class OneHost(Standbys):
+    """All nodes are on one host, at first in one executor."""
+
+    def __init__(self) -> None:
+        self.executors = dict.fromkeys(("node-1", "node-2", "node-3"), "a")
+        super().__init__()
+
+    def join(self, node: str) -> list[Command]:
+        self.report(NodeJoined, node, "host:1", 1, self.executors[node])
+        return self.hear(events.EpochCommitted(self.coordinator.manifest))
+
+
+def test_standbys_are_placed_again_when_a_node_returns_to_another_executor() -> None:
+    """Where it was, the loss of the executor would take the owner of a task together with its standby."""
+    world = OneHost()
+    assert world.standbys() == (("node-2",), ("node-2",), ("node-1",), ("node-3",), ("node-2",), ("node-2",))
+    world.commit_standbys(world.lose("node-3"))
+    world.executors["node-3"] = "b"
+    [commit] = [one for one in world.join("node-3") if isinstance(one, commands.CommitAssignment)]
+    assert set(commit.assignment.owners) == {"node-1", "node-2"}
+    assert commit.standbys == (("node-3",),) * 6
+
+
+def test_standbys_stay_when_a_node_returns_to_its_executor() -> None:
+    world = OneHost()
+    world.commit_standbys(world.lose("node-3"))
+    assert not [one for one in world.join("node-3") if isinstance(one, commands.CommitAssignment)]

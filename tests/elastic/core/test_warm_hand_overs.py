@@ -18,21 +18,20 @@ from elastic.core.messages import (
     UnitsReleased,
 )
 from elastic.core.steps import Position
-from migration import Assignment
+from migration import Assignment, Ownership
 from tests.elastic.core.test_coordinator import apply, commit_batch
 from tests.elastic.core.test_standbys import Standbys, follows, takes_over
-from tests.elastic.core.world import LEASE, World, commits, messages, moves_to, request_of, scattered, state_of
+from tests.elastic.core.world import LEASE, World, commits, leases, messages, moves_to, request_of, scattered, state_of
 
 TARGET = Assignment(("node-1", "node-2"), (0, 1, 4))  # task 1 moves from node-1 to node-2
 
 
 class Warm(World):
-    """Task 1 is about to move from the first node to the second, which has been told to follow it."""
+    """Targets have been told to follow their tasks: the second node task 1, unless the test says otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Ownership = TARGET) -> None:
         super().__init__()
-        request = request_of(self.current, TARGET, [moves_to(self.current, TARGET)], warm=True)
-        self.decided = self.begin(request)
+        self.decided = self.begin(request_of(self.current, target, [moves_to(self.current, target)], warm=True))
 
     def catch_up(self, node: str, *tasks: int) -> list[Command]:
         return self.report(StandbysCaughtUp, node, tuple(UnitId(0, task) for task in tasks))
@@ -83,6 +82,31 @@ def test_when_the_target_has_caught_up_the_source_stops_and_stores_nothing(world
     assert world.coordinator.view().route.owners(UnitId(0, 1)) == ("node-2",)
 
 
+def test_all_sources_stop_together_when_the_last_target_has_caught_up() -> None:
+    world = Warm(scattered([0, 1, 0, 1]))  # task 1 moves to the second node, and task 2 to the first
+    assert released(world.catch_up("node-2", 1)) == []
+    assert [node for node, _ in released(world.catch_up("node-1", 2))] == ["node-1", "node-2"]
+
+
+def test_a_migration_that_is_cancelled_while_targets_follow_changes_nothing(world: Warm) -> None:
+    decided = world.hear(events.CancelRequested("m1"))
+    assert leases(decided) == [commands.CloseMigrationLease(LEASE)]
+    assert [(node, one.units) for node, one in messages(decided, DropUnits)] == [("node-2", (UnitId(0, 1),))]
+    view = world.coordinator.view()
+    assert view.migration is not None
+    assert view.migration.is_over
+    assert view.migration.assignment == world.current
+    assert view.route is view.routing
+    assert released(world.catch_up("node-2", 1)) == []
+
+
+def test_a_cancellation_after_the_switch_began_brings_it_to_its_end(world: Warm) -> None:
+    world.catch_up("node-2", 1)
+    world.hear(events.CancelRequested("m1"))
+    world.stop("node-1", 1)
+    assert commits(world.install("node-2", 1)) == [TARGET]
+
+
 def test_the_target_takes_over_when_the_last_results_of_the_source_are_reported(world: Warm) -> None:
     commit_batch(world, 0)
     world.catch_up("node-2", 1)
@@ -105,6 +129,7 @@ def test_a_warm_migration_ends_as_any_other(world: Warm) -> None:
     assert view.migration.is_over
     assert view.migration.stored_bytes == 0
     assert view.route is view.routing
+    assert world.coordinator.placement.prepared_for("node-2") == []  # else it would follow the task ever after
 
 
 def test_a_target_that_is_lost_while_it_follows_follows_again(world: Warm) -> None:
@@ -178,6 +203,29 @@ def test_targets_follow_the_standbys_that_take_over_from_a_lost_source() -> None
     assert [(one.source, one.target, one.tasks) for one in view.in_flight] == [("node-1", "node-3", (2,))]
     world.commit_standbys(decided)
     assert [node for node, _ in released(world.catch_up("node-3", 2))] == ["node-1"]
+
+
+def test_a_target_that_takes_over_a_part_itself_does_not_wait_for_itself() -> None:
+    world = Standbys()
+    target = scattered([0, 0, 2, 2, 2, 2])  # tasks 2 and 3 go to node-3, which is the standby of 3
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)], warm=True))
+    world.lose("node-2")
+    view = world.coordinator.view().migration
+    assert view is not None
+    parts = {(one.source, one.target, one.tasks) for one in view.in_flight}
+    assert parts == {("node-2", "node-3", (3,)), ("node-1", "node-3", (2,))}
+    assert {(one.action, one.tasks) for one in view.awaited} == {("install", (3,)), ("follow", (2,))}
+
+
+def test_a_node_that_stays_stays_in_the_assignment_when_standbys_take_over_all_its_tasks() -> None:
+    world = Standbys()
+    target = Assignment(("node-1", "node-2", "node-3"), (0, 2, 5, 6))
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.commit_standbys(world.lose("node-1"))
+    world.release("node-3", 4)
+    [after] = commits(world.install("node-2", 4))
+    assert after.owners == ("node-2",) * 5 + ("node-3",)
+    assert set(after.nodes) == {"node-1", "node-2", "node-3"}
 
 
 def test_tasks_that_are_taken_over_by_a_node_that_is_to_leave_move_on() -> None:

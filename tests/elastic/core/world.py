@@ -40,14 +40,14 @@ class World:
         *,
         standbys: int = 0,
         skips_poison: bool = False,
+        stateless: Sequence[int] = (),
     ) -> None:
         self.current = current or Assignment.even(tasks=4, nodes=2)
         manifest = Manifest.first([UnitId(0, task) for task in range(self.current.tasks)])
         names = self.current.nodes if nodes is None else nodes
         routing = Routing.by_hash(self.current)
-        self.coordinator = Coordinator(
-            manifest, routing, Batch(-1), [False], names, standbys=[standbys], skips_poison=skips_poison
-        )
+        options = {"standbys": [standbys], "skips_poison": skips_poison, "stateless": stateless}
+        self.coordinator = Coordinator(manifest, routing, Batch(-1), [False], names, **options)  # type: ignore[arg-type]
         for name in names:
             decided = self.join(name)
         self.decided = decided  # when the last one had joined

@@ -28,7 +28,8 @@ from elastic.local.run import TableSource, TableStream
 from elastic.node.spec import NodeSpec
 from elastic.operators import Context, Operator, State
 from elastic.operators.stages import build_stages
-from elastic.results import ResultLog, open_sink
+from elastic.results import ResultLog
+from elastic.results.stage_sinks import SinkChoice, StageSinks
 from elastic.routing import hash_keys
 from elastic.settings import Settings
 from elastic.spark.node_entry import StartFailed, host_node
@@ -114,7 +115,7 @@ def assemble_local_job(
     launch: Callable[[NodeSpec], Any],
     nodes: int,
     tasks: int,
-    sink: str,
+    sink: SinkChoice,
     batches: Sequence[pa.Table] = (),
     ends: bool = False,
     **settings: Any,
@@ -147,7 +148,7 @@ def assemble_local_job(
         check_room=lambda _: None,
         on_end=lambda _: None,
     )
-    job = assemble_job(context, surroundings, open_sink(sink), nodes=nodes, job_class=Job)
+    job = assemble_job(context, surroundings, StageSinks.choose(sink, pipeline), nodes=nodes, job_class=Job)
     return LocalJob(job, source, launchers[0], context.store)
 
 
@@ -157,7 +158,7 @@ def start_local_job(
     url: str | None = None,
     nodes: int = 2,
     tasks: int = 4,
-    sink: str = "none",
+    sink: SinkChoice = "none",
     batches: Sequence[pa.Table] = (),
     ingested: int = 0,
     ends: bool = False,

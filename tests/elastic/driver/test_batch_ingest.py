@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from elastic import threads
@@ -19,6 +20,9 @@ from elastic.ingest.batch_ingest import BatchIngest, BatchNotIngested, IngestPla
 from elastic.ingest.batch_spec import BatchSpec
 from elastic.ingest.partition_sender import PartitionStatus
 from elastic.job.ticker import Ticker
+from elastic.operators import CountByKey
+from elastic.operators.graph import InputSpec
+from elastic.operators.stages import build_runners, build_stages
 from elastic.routing import TableGrouping
 from elastic.wire.failures import failure_to_json
 from storage.state import BatchTime, LogRef, SourceBatch
@@ -87,11 +91,12 @@ class ListSource:
 
     def send(self, rows: Any, spec: BatchSpec) -> list[PartitionStatus]:
         self.sent.append(spec)
-        return [PartitionStatus(rows=1, latest_ms=latest_ms) for latest_ms in rows]
+        return [PartitionStatus(rows=1, seen=((0, latest_ms),)) for latest_ms in rows]
 
 
 def ingest(driver: Any, source: ListSource | None = None, **settings: Any) -> BatchIngest:
-    plan = IngestPlan(("key",), event_time="ts", watermark_delay_ms=10)
+    spec = InputSpec("input", pa.schema([("key", pa.int64()), ("ts", pa.int64())]), (), "ts", 10)
+    plan = IngestPlan.of([spec], build_runners(build_stages(CountByKey(), "key"), [spec]))
     return BatchIngest(make_context(**settings), driver, source or ListSource(), plan)
 
 

@@ -80,14 +80,22 @@ def test_the_stages_of_a_task_are_added_up() -> None:
 FOLLOWED = (("node-2",), ("node-2",), ("node-1",), ())
 
 
-def standbys_of(*stages: tuple[bool, int | None], **ready: list[tuple[int, int]]) -> StandbyCopies | None:
+def standbys_of(
+    *stages: tuple[bool, int | None],
+    protected: tuple[int, ...] = (),
+    nodes: tuple[NodeView, ...] = (),
+    **ready: list[tuple[int, int]],
+) -> StandbyCopies | None:
     """Read the copies of a job with one standby by default; a stage is (whether it is stateless, its standbys)."""
     pipeline: Any = SimpleNamespace(
-        stages=[SimpleNamespace(operator=SimpleNamespace(stateless=off), standbys=count) for off, count in stages]
+        stages=[
+            SimpleNamespace(operator=SimpleNamespace(stateless=off), standbys=count, protected=protected)
+            for off, count in stages
+        ]
     )
     view = make_coordinator().view()
     followed = {f"node-{name[1:]}": tuple(UnitId(*unit) for unit in units) for name, units in ready.items()}
-    nodes = (NodeView("node-1", "node-1.1", "10.0.0.1:70", 0, serving=True), node("node-2"))
+    nodes = nodes or (NodeView("node-1", "node-1.1", "10.0.0.1:70", 0, serving=True, executor="17"), node("node-2"))
     routing = replace(view.routing, standbys=FOLLOWED)
     driver: Any = ViewedDriver(replace(view, nodes=nodes, routing=routing, standbys=followed))
     unused: Any = None
@@ -101,7 +109,21 @@ def test_copies_are_the_standbys_that_have_caught_up_in_all_stages_with_state() 
     )
     assert copies is not None
     assert copies.ready == (("node-2",), (), ("node-1",), ())
-    assert (copies.routing.standbys, copies.count, copies.hosts) == (FOLLOWED, 1, {"node-1": "10.0.0.1"})
+    assert (copies.routing.standbys, copies.count, copies.hosts) == (FOLLOWED, 1, {"node-1": "10.0.0.1/17"})
+
+
+def test_the_work_of_a_standby_is_measured_where_units_are_owned_and_followed_by_what_is_committed() -> None:
+    def counted(task: int, seconds: float) -> UnitStatistics:
+        return UnitStatistics(UnitId(0, task), 100, seconds)
+
+    owner = node("node-1", units=(counted(0, 4.0), counted(1, 6.0)), standbys=(counted(2, 1.0), counted(3, 70.0)))
+    follower = node("node-2", units=(counted(2, 10.0), counted(1, 90.0)), standbys=(counted(0, 3.0), counted(1, 2.0)))
+    copies = standbys_of((False, 1), nodes=(owner, follower))
+    assert copies is not None
+    assert copies.share == pytest.approx((3 + 2 + 1) / (4 + 6 + 10))
+    unmeasured = standbys_of((False, 1))
+    assert unmeasured is not None
+    assert unmeasured.share is None
 
 
 @pytest.mark.parametrize("stages", [((False, 1), (False, 2)), ((True, None),)])
@@ -109,6 +131,11 @@ def test_plans_know_no_copies_where_stages_differ_in_their_standbys_or_have_no_s
     stages: tuple[tuple[bool, int | None], ...],
 ) -> None:
     assert standbys_of(*stages) is None
+
+
+def test_plans_know_no_copies_where_only_guests_have_standbys() -> None:
+    assert standbys_of((False, 0), protected=(17,), n2=[(0, 0), (0, 1)]) is None
+    assert standbys_of((False, 1), protected=(17,), n2=[(0, 0), (0, 1)]) is not None
 
 
 def test_a_job_whose_standbys_are_not_placed_yet_has_no_copies() -> None:

@@ -157,3 +157,27 @@ def test_a_job_that_stops_loses_no_node() -> None:
     local.job.stop()
     assert local.status().losses == 0
     assert "NodeLost" not in str(local.job.story())
+
+
+class _Waits:
+    """Stands for the event that ends a watch: notes how long the watch would have waited."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        return False
+
+
+def test_pauses_between_attempts_double_up_to_the_longest_and_are_short_again_after_a_connection() -> None:
+    away = PeerUnavailable("nobody answers")
+    peer: Any = ScriptedPeer(away, away, away, away, "breaks", away, Refused("another incarnation"))
+    watch = ConnectionWatch(peer, "node-1.1", lambda _: None, longest_pause_seconds=0.016)
+    waits: Any = _Waits()
+    watch._closing = waits
+    watch._watch()
+    assert waits.pauses == [0.005, 0.01, 0.016, 0.016, 0.005, 0.01]

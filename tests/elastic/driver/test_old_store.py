@@ -6,6 +6,7 @@ holds the keys from 10n to 10n + 19, batch 3 <= n < 6 those from n to n + 14.
 
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def store(tmp_path: Path) -> Store:
 
 def test_its_manifest_is_taken_over_with_its_watermark_and_its_published_results(store: Store) -> None:
     pipeline = Description.load(store, SECRET, JOB)
-    manifest = recover_manifest(Manifests(store, SECRET, JOB), JOB, pipeline, "ts", nodes=2)
+    pipeline = replace(pipeline, inputs=(replace(pipeline.inputs[0], event_time="ts"),))  # as the user of the job says
+    manifest = recover_manifest(Manifests(store, SECRET, JOB), JOB, pipeline, nodes=2)
     assert (manifest.last_batch, manifest.low_water_mark, manifest.epoch) == (5, 2, 3)
     assert isinstance(manifest.latest_time, BatchTime)
     assert manifest.latest_time.next_watermark_ms == WATERMARK_MS

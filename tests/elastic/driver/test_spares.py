@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from elastic import threads
 from elastic.core.messages import SpareReady
+from elastic.driver.driver import Driver
 from elastic.driver.launcher import Ended
 from elastic.driver.spares import Spares
 from elastic.local import LocalNetwork
@@ -209,6 +211,22 @@ def test_a_scale_out_takes_the_spares_and_then_starts_nodes() -> None:
         local.send(*range(20))
         local.job.process_all_available()
         assert [local.job.state(key) for key in range(20)] == [2] * 20
+    finally:
+        local.close()
+
+
+def test_no_spare_is_started_while_tasks_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    moving = [True]
+    local = start_local_job(nodes=2, tasks=8, spares=1)
+    try:
+        until(lambda: local.status().spares == 1, "a spare")
+        monkeypatch.setattr(Driver, "view", property(lambda driver: replace(driver.views.latest, is_moving=moving[0])))
+        local.driver.add_nodes(["node-3"], 20)
+        launched = set(local.launcher.incarnations)
+        threads.sleep(5 * local.driver._context.settings.heartbeat_seconds)
+        assert set(local.launcher.incarnations) == launched
+        moving[0] = False
+        until(lambda: local.status().spares == 1, "another spare")
     finally:
         local.close()
 

@@ -62,7 +62,7 @@ def test_a_running_job_reports_every_problem_and_one_that_has_ended_none() -> No
         "standbys_without_node": 1,
     }
     bad = replace(view, **changes)
-    assert JobStatus.of("words", "running", bad, 0, OSError("the folder is gone")).problems == (
+    assert JobStatus.of("words", "running", bad, 0, "OSError: the folder is gone").problems == (
         "node-1 has been taking batch 7, round 0 of task 3 for 31 s, far longer than usual",
         "node-2 died 2 times while it took batch 7, round 0",
         "node-3 failed to start 4 times in a row: OSError: no licence",

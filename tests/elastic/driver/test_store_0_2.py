@@ -11,6 +11,7 @@ real sender, and the end of the job by `stop(drain=False)`.
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def store(folder: Path) -> Store:
 
 def test_its_manifest_is_taken_over_with_its_watermark_its_source_and_its_published_results(store: Store) -> None:
     pipeline = Description.load(store, SECRET, JOB)
-    manifest = recover_manifest(Manifests(store, SECRET, JOB), JOB, pipeline, "ts", nodes=2)
+    pipeline = replace(pipeline, inputs=(replace(pipeline.inputs[0], event_time="ts"),))  # as the user of the job says
+    manifest = recover_manifest(Manifests(store, SECRET, JOB), JOB, pipeline, nodes=2)
     assert (manifest.last_batch, manifest.low_water_mark, manifest.epoch) == (5, 2, 3)
     assert manifest.latest_time is not None
     assert manifest.latest_time.next_watermark_ms == time_ms(5) - 1_000

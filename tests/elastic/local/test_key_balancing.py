@@ -126,6 +126,33 @@ def test_the_keys_of_a_plan_move_to_their_nodes_and_no_row_is_lost(skewed: tuple
     check_counts(job, feed)
 
 
+class Payload(KeyedOperator):
+    """Keeps four kilobytes for every key."""
+
+    output_schema = "key long"
+
+    def handle_key(self, key: int, _rows: list[Any], state: ValueState, _: Context) -> None:
+        state.update(np.random.default_rng(key).bytes(4_000))
+
+
+def test_a_plan_counts_what_its_keys_take_in_the_log() -> None:
+    chance = np.random.default_rng(3)
+    batches = [pa.table({"key": chance.zipf(1.4, 3_000) % KEYS}) for _ in range(2)]
+    stage = Stage(Payload(), "key", grouping="table")
+    with local_run(batches, key="key", operator=stage, nodes=3, tasks=12, secret=SECRET, settings=SETTINGS) as job:
+        job.process_all_available()
+        until_measured(job, intervals=1)
+        migration = job.rebalance(level="keys", theta=0.0)
+        assert isinstance(migration, KeyMigration)
+        assert migration.wait(30)
+        plan, progress = migration.plan, migration.progress()
+        assert progress.keys_done == len(plan.moves) > 0
+        assert progress.bytes_done == progress.bytes == pytest.approx(plan.cost + plan.overhead)
+        assert progress.bytes / 1.02 <= progress.stored_bytes <= progress.bytes * 1.01
+        began, ended = job.journal()
+        assert began["state_bytes"] == ended["state_bytes"] == pytest.approx(progress.bytes)
+
+
 def test_keys_stay_where_they_are_when_nodes_join_and_leave(skewed: tuple[Job, Feed]) -> None:
     job, feed = skewed
     assert job.rebalance(level="keys", theta=0.05).wait(30)

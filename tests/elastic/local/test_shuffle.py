@@ -84,7 +84,7 @@ def test_senders_learn_what_rows_cost(job: Job, source: TableSource) -> None:
         assert time.monotonic() < deadline, f"senders believe that rows take {known}"
         send(job, source, ["slow", "fast"] * 20, 40 * batches)
         batches += 1
-        forecast = job._ingest._forecast(Batch(9))
+        forecast = job._ingest._forecast(Batch(9), 0)
         known = forecast.estimate(HASHES).tolist()
     assert forecast.batch == 9
     send(job, source, ["slow", "fast"] * 20, 40 * batches)
@@ -97,6 +97,29 @@ def test_rows_without_a_cost_are_taken_too(source: TableSource) -> None:
         source.append(pa.table({"kind": [None, "fast"], "id": [0, 1]}, schema=SCHEMA))
         job.process_all_available()
         assert ids(job) == [0, 1]
+
+
+def test_rows_on_which_a_shuffled_operator_fails_are_quarantined_once_and_all_others_emitted(
+    source: TableSource,
+) -> None:
+    def picky(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if any(row["id"] == 13 for row in rows):
+            raise ValueError("unlucky")
+        return rows
+
+    stage = Stage(stateless(picky, OUTPUT, input_format="rows"), grouping="shuffle", cost_key="kind")
+    with run(source, stage, sink="store", settings={**FAST, "on_error": "skip"}) as job:
+        columns = ["row", "error", "_batch", "_task"]
+        assert job.quarantined().column_names == columns
+        send(job, source, ["slow", "fast"] * 5)
+        assert (job.quarantined().column_names, job.quarantined().num_rows) == (columns, 0)
+        send(job, source, ["slow", "fast"] * 5, 10)
+        assert job.quarantined().column_names == columns
+        [row] = job.quarantined()["row"].to_pylist()
+        assert '"id": 13' in row
+        assert job._results is not None
+        emitted = [row for batch in (0, 1) for row in job._results.read(batch, "picky")["id"].to_pylist()]
+        assert sorted(emitted) == [number for number in range(20) if number != 13]
 
 
 @pytest.mark.parametrize("scheduler", ["round-robin", "posg", "posg-batch"])

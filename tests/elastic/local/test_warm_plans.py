@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -22,13 +23,19 @@ def wait_for_standbys(job: Job, units: int) -> None:
     job._driver.views.wait_for(lambda view: sum(map(len, view.standbys.values())) == units, 30.0, "standbys")
 
 
-@pytest.fixture
-def job() -> Iterator[Job]:
+@contextmanager
+def start() -> Iterator[Job]:
     settings: dict[str, Any] = {"heartbeat_seconds": 0.1, "standbys": 1}
     options: dict[str, Any] = {"key": "word", "operator": CountByKey(), "secret": SECRET, "settings": settings}
     with local_run(BATCHES, nodes=3, tasks=TASKS, **options) as job:
         job.process_all_available()
         wait_for_standbys(job, TASKS)
+        yield job
+
+
+@pytest.fixture
+def job() -> Iterator[Job]:
+    with start() as job:
         yield job
 
 
@@ -52,3 +59,23 @@ def test_other_modes_carry_all_state_that_moves(job: Job) -> None:
     planned = job.plan(2, mode="progressive", tau=5.0)
     assert planned.standbys is None
     assert planned.cost > 0
+
+
+def test_a_plan_counts_the_work_of_standbys_as_nodes_have_measured_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elastic.control.standbys.LEAST_SECONDS", 1e-6)
+    settings: dict[str, Any] = {"heartbeat_seconds": 0.1, "standbys": 1}
+    with local_run(
+        BATCHES, nodes=3, tasks=TASKS, key="word", operator=CountByKey(), secret=SECRET, settings=settings
+    ) as job:
+        job.process_all_available()
+        wait_for_standbys(job, TASKS)
+
+        def is_measured(view: Any) -> bool:
+            return all(node.heartbeat and any(one.rows for one in node.heartbeat.standbys) for node in view.nodes)
+
+        job._driver.views.wait_for(is_measured, 30.0, "steps of standbys")
+        planned = job.plan(2, mode="warm", tau=5.0)
+        assert planned.standby_share > 0
+        assert planned.reason.endswith("as measured")
+        assert f"a standby counts as {planned.standby_share:g} of the work" in str(planned)
+        assert sum(planned.loads) > 0

@@ -71,6 +71,20 @@ def parts() -> Parts:
     return staged, RowFetcher(context_of(recorder), staged, LOG), recorder.woken
 
 
+def test_rows_of_several_stages_in_one_log_object_come_one_by_one(parts: Parts) -> None:
+    staged, fetcher, woken = parts
+    ref = append(1, [1, 2, 7])
+    staged.upload(header_of(ref, [1, 2], covers=[1, 2, 3]), rows_of(1, 2))
+    assert staged.select_covered([ref], units_of(1, 2, 3, 7)) == units_of(1, 2, 3)
+    for _ in range(2):  # again, because a sender repeats what was not acknowledged
+        staged.upload(header_of(ref, [7], covers=[7, 8]), rows_of(7))
+    ready = ReadyStep(step_of(1, ref), units_of(1, 2, 3, 7, 8), "e1")
+    assert fetch(fetcher, ready, woken) == (ready, {1: [1], 2: [2], 7: [7]})
+    assert staged.size == rows_of(1, 2, 7).nbytes
+    staged.forget(Batch(1))
+    assert staged.size == 0
+
+
 def test_units_with_staged_rows_do_not_wait_for_units_whose_rows_must_be_read(parts: Parts) -> None:
     staged, fetcher, woken = parts
     ref = append(1, [1, 2, 2, 7])
@@ -133,4 +147,26 @@ def test_staging_refuses_what_does_not_fit_and_rows_of_batches_that_are_done(par
     assert staged.size == 0
     with pytest.raises(Refused, match="have taken batch 3"):
         staged.upload(few, rows_of(1))
+    fetcher.close()
+
+
+def test_a_result_does_not_wait_for_rows_that_are_read_at_low_priority(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that has taken over needs what it was about to follow: at once, and not when there is time for it."""
+    _, fetcher, woken = parts
+    following = ReadyStep(step_of(6, append(6, [1, 2])), units_of(1, 2), standby=True)
+    released, read = threading.Event(), fetcher._read
+
+    def read_slowly(*arguments: Any) -> Any:
+        if threading.current_thread().name.startswith("fetch-standby"):
+            assert released.wait(10)
+        return read(*arguments)
+
+    monkeypatch.setattr(fetcher, "_read", read_slowly)
+    assert fetcher.fetch(following, []) is None
+    active = following._replace(units=units_of(1), standby=False)
+    assert fetch(fetcher, active, woken) == (active, {1: [1]})
+    released.set()
+    assert fetch(fetcher, following, woken) == (following, {1: [1], 2: [2]})
     fetcher.close()

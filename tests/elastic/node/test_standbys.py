@@ -1,11 +1,15 @@
 """Standbys on a running node: they follow what is published, take over, and are dropped if their log is gone."""
 
+import os
+import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from elastic import threads
 from elastic.core.ids import NO_BATCH, Batch, Epoch, UnitId
 from elastic.core.messages import (
     ApplyStep,
@@ -82,6 +86,79 @@ def test_standbys_take_published_steps_and_report_only_that_they_have_caught_up(
     assert set(caught_up.units) == set(FOLLOWED)
     assert [one.units for one in node.driver.of(UnitsInstalled)] == [(OWN,)]
     assert len(node.driver.of(StepApplied)) == 2
+
+
+def test_standbys_that_are_far_behind_spread_their_steps_over_time(node: Follower) -> None:
+    for batch in range(10):
+        node.apply(node.step(batch, (KEY, batch), (OTHER, batch)))
+    began = threads.monotonic()
+    node.follow(9)
+    wait_until(lambda: node.followed() == 9)
+    assert threads.monotonic() - began > 6 * 0.03  # then it is no further behind than batches in flight are
+
+
+class Places(History):
+    """Notes the thread of every call, and its niceness."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, int]] = []
+
+    def handle_batch(self, rows: pa.Table, state: Any, context: Any) -> Any:
+        nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) if sys.platform == "linux" else 0
+        self.seen.append((threading.current_thread().name.partition("_")[0], nice))
+        return super().handle_batch(rows, state, context)
+
+
+def test_a_node_that_only_follows_works_at_low_priority_until_it_owns_a_unit() -> None:
+    node = RunningNode(Places(), max_pending_batches=2)
+    places = node.process._runners[0].operator.seen  # type: ignore[attr-defined]
+    steps = tuple(node.step(batch, (KEY, batch), (OTHER, batch)) for batch in range(3))
+    try:
+        handles = tuple(UnitHandle(unit, None, NO_BATCH, Position(NO_BATCH, 0), standby=True) for unit in UNITS)
+        node.send(InstallUnits(Epoch(1), handles, steps[:2], routing=ROUTING, published=Batch(1), cause="e0"))
+        wait_until(lambda: node.process._host.followed_batch() == 1)
+        assert {thread for thread, _ in places} == {"reserve"}
+        followed = max(nice for _, nice in places)
+        places.clear()
+        owned = tuple(handle._replace(standby=False, reported=Position(Batch(1), 0)) for handle in handles)
+        node.send(InstallUnits(Epoch(1), owned, steps, cause="e1"))
+        node.driver.wait_for(StepApplied)
+        assert "reserve" not in {thread for thread, _ in places}
+        assert not node.process._is_low_priority
+        assert sys.platform != "linux" or followed > max(nice for _, nice in places)
+    finally:
+        node.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_at_low_priority_standbys_that_are_far_behind_do_not_pause() -> None:
+    node = RunningNode(History(), max_pending_batches=1)
+    steps = tuple(node.step(batch, (KEY, batch)) for batch in range(40))
+    try:
+        handles = tuple(UnitHandle(unit, None, NO_BATCH, Position(NO_BATCH, 0), standby=True) for unit in UNITS)
+        began = threads.monotonic()
+        node.send(InstallUnits(Epoch(1), handles, steps, routing=ROUTING, published=Batch(39), cause="e0"))
+        wait_until(lambda: node.process._host.followed_batch() == 39)
+        assert node.process._can_lower_priority
+        assert threads.monotonic() - began < 38 * 0.03  # the pauses
+    finally:
+        node.close()
+
+
+def test_a_node_that_only_follows_and_stays_behind_for_long_works_as_fast_as_it_can() -> None:
+    node = RunningNode(Places(), max_pending_batches=1, snapshot_seconds=0.01)  # half of it is long
+    places = node.process._runners[0].operator.seen  # type: ignore[attr-defined]
+    steps = tuple(node.step(batch, (KEY, batch)) for batch in range(8))
+    try:
+        handles = tuple(UnitHandle(unit, None, NO_BATCH, Position(NO_BATCH, 0), standby=True) for unit in UNITS)
+        node.process._catch_up_pace.note_step(0.0, is_behind=True)
+        pause()
+        node.send(InstallUnits(Epoch(1), handles, steps, routing=ROUTING, published=Batch(7), cause="e0"))
+        wait_until(lambda: node.process._host.followed_batch() == 7)
+        assert "reserve" not in {thread for thread, _ in places[:6]}
+    finally:
+        node.close()
 
 
 def test_a_step_says_what_is_published(node: Follower) -> None:

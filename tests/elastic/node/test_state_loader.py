@@ -12,7 +12,7 @@ from elastic.node.state_loader import Retrieval, StateLoader
 from elastic.node.throttle import CopyThrottle
 from elastic.wire import PeerUnavailable
 from storage.errors import DamagedObject, ObjectMissing, StoreUnavailable
-from storage.state import PackedState, StateManager, StateRef
+from storage.state import PackedState, SavedState, StateManager, StateRef
 from tests.elastic.node.context import Recorder, context_of
 from tests.elastic.node.states import empty_handle, handle_of, pack, wait_until
 
@@ -34,7 +34,8 @@ def test_an_offered_state_needs_no_store(manager: StateManager) -> None:
     offers.put(one)
     retrieval = Retrieval(manager, offering(offers), [handle_of(one.ref), empty_handle(6)], lambda _: True)
     retrieval.attempt()
-    assert {handle.unit.task: state for handle, state in retrieval.found.items()} == {5: {"n": 5}, 6: None}
+    found = {handle.unit.task: saved and saved.state for handle, saved in retrieval.found.items()}
+    assert found == {5: {"n": 5}, 6: None}
     assert retrieval.direct_bytes == one.ref.size
 
 
@@ -71,7 +72,7 @@ def test_bytes_from_a_node_are_verified_like_those_from_the_store(manager: State
         retrieval.attempt()
     manager.put(one)
     retrieval.attempt()
-    assert list(retrieval.found.values()) == [{"n": 5}]
+    assert [saved and saved.state for saved in retrieval.found.values()] == [{"n": 5}]
     assert retrieval.direct_bytes == 0
 
 
@@ -93,8 +94,9 @@ def test_a_load_that_waits_for_a_lost_source_does_not_delay_its_correction(manag
     correction = handle_of(older.ref, source=None)
     loader.load([correction], lambda found, _: arrived.append(found))
     wait_until(lambda: len(arrived) == 2)
-    assert {correction: {"n": "older"}} in arrived
-    assert {} in arrived
+    found = [{handle: saved.state for handle, saved in one.items()} for one in arrived]
+    assert {correction: {"n": "older"}} in found
+    assert {} in found
     assert not recorder.failures
     loader.close()
 
@@ -126,7 +128,7 @@ def test_a_throttled_load_brings_every_state(manager: StateManager) -> None:
     found: dict[int, Any] = {}
     loader.load(
         [handle_of(state.ref, None) for state in states],
-        lambda states, _: found.update({handle.unit.task: state for handle, state in states.items()}),
+        lambda states, _: found.update({handle.unit.task: one and one.state for handle, one in states.items()}),
         throttled=True,
     )
     wait_until(lambda: len(found) == 3)
@@ -144,7 +146,7 @@ def test_states_that_newer_ones_have_replaced_are_missing_and_the_others_arrive(
     handles = [handle_of(one.ref, source=None) for one in (here, gone)]
     loader.load(handles, lambda states, _: found.update(states), on_missing=missing.extend)
     wait_until(lambda: bool(found))
-    assert found == {handles[0]: {"n": 1}}
+    assert {handle: saved.state for handle, saved in found.items()} == {handles[0]: {"n": 1}}
     assert missing == [handles[1]]
     assert not recorder.failures
     loader.close()
@@ -163,14 +165,32 @@ def test_a_missing_state_of_a_unit_that_no_other_node_serves_ends_the_node(manag
     loader.close()
 
 
-def test_a_damaged_state_is_an_error_also_where_states_may_be_missing(manager: StateManager) -> None:
-    damaged, gone = pack(manager, 1), pack(manager, 2)
+def test_a_damaged_state_is_missing_where_another_node_serves_the_unit(
+    manager: StateManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its owner has the state, and saves it again: a damaged copy must not end the job that needs it least."""
+    damaged, here = pack(manager, 1), pack(manager, 2)
+    manager.put(PackedState(damaged.ref, damaged.data[:-1]))
+    manager.put(here)
+    found: dict[UnitHandle, SavedState | None] = {}
+    missing: list[UnitHandle] = []
+    recorder = Recorder()
+    loader = make_loader(context_of(recorder), manager)
+    handles = [handle_of(one.ref, source=None) for one in (damaged, here)]
+    loader.load(handles, lambda states, _: found.update(states), on_missing=missing.extend)
+    wait_until(lambda: bool(found))
+    assert (missing, list(found)) == ([handles[0]], [handles[1]])
+    assert not recorder.failures
+    assert "cannot follow a unit until its owner has saved it again" in caplog.text
+    loader.close()
+
+
+def test_a_damaged_state_of_a_unit_that_no_other_node_serves_ends_the_node(manager: StateManager) -> None:
+    damaged = pack(manager, 1)
     manager.put(PackedState(damaged.ref, damaged.data[:-1]))
     recorder = Recorder()
     loader = make_loader(context_of(recorder), manager)
-    loader.load(
-        [handle_of(one.ref, source=None) for one in (damaged, gone)], lambda *_: None, on_missing=lambda _: None
-    )
+    loader.load([handle_of(damaged.ref, source=None)], lambda *_: None)
     wait_until(lambda: bool(recorder.failures))
     assert isinstance(recorder.failures[0][0], DamagedObject)
     loader.close()

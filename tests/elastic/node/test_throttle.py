@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from elastic import threads
-from elastic.node.throttle import CopyThrottle
+from elastic.node.throttle import CatchUpPace, CopyThrottle
 
 
 class Clock:
@@ -60,3 +60,42 @@ def test_a_copy_that_waits_ends_with_its_node() -> None:
     throttle.wait_for(10**6)
     threading.Timer(0.02, closing.set).start()
     throttle.wait_for(1)  # else for eleven days
+
+
+def test_a_standby_that_catches_up_takes_steps_for_a_quarter_of_the_time(clock: Clock) -> None:
+    pace = CatchUpPace(throttled_seconds=10.0)
+    assert pace.pause_seconds == 0
+    pace.note_step(0.1, is_behind=True)
+    assert pace.pause_seconds == pytest.approx(0.3)
+    clock.now += 0.3
+    assert pace.pause_seconds == 0
+    pace.note_step(0.0001, is_behind=True)
+    assert pace.pause_seconds == pytest.approx(0.03)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_standby_that_has_caught_up_does_not_pause() -> None:
+    pace = CatchUpPace(throttled_seconds=10.0)
+    pace.note_step(0.1, is_behind=False)
+    assert pace.pause_seconds == 0
+
+
+def test_a_standby_that_stays_behind_for_long_pauses_no_more_until_it_falls_behind_again(clock: Clock) -> None:
+    pace = CatchUpPace(throttled_seconds=10.0)
+    pace.note_step(0.1, is_behind=True)
+    clock.now += 11.0
+    pace.note_step(0.1, is_behind=True)
+    assert pace.pause_seconds == 0
+    pace.note_step(0.1, is_behind=False)
+    pace.note_step(0.1, is_behind=True)
+    assert pace.pause_seconds > 0
+
+
+def test_a_standby_that_something_else_slows_does_not_pause_but_is_overdue_after_a_while(clock: Clock) -> None:
+    pace = CatchUpPace(throttled_seconds=10.0)
+    seen = []
+    for seconds, is_behind in ((0.0, True), (9.0, True), (1.0, True), (0.0, False)):
+        clock.now += seconds
+        pace.note_step(0.1, is_behind=is_behind, pauses=False)
+        seen.append((pace.pause_seconds, pace.is_overdue))
+    assert seen == [(0.0, False), (0.0, False), (0.0, True), (0.0, False)]

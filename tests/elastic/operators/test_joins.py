@@ -1,15 +1,18 @@
 """Joins give what a batch join of all rows that are not late gives, whatever fails."""
 
+from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
-from elastic.errors import ElasticError, InvalidJob, InvalidSetting, OperatorFailed, UnknownColumn
-from elastic.operators import Enrich, IntervalJoin, Operator, Side, Stage, WindowJoin, window
+from elastic.errors import ElasticError, InvalidJob, InvalidOutput, InvalidSetting, OperatorFailed, UnknownColumn
+from elastic.operators import Aggregate, Enrich, IntervalJoin, Operator, Side, Stage, WindowJoin, window
+from elastic.operators import functions as F  # noqa: N812 - the name that Spark's users know
 from elastic.operators.testing import Crash, InputBatch, OperatorTester, Rekey, Scale
 from tests.elastic.operators.event_streams import DELAY_MS, TASKS, Row, Scenario, canonical, keys, scenarios
 
@@ -48,10 +51,24 @@ def by_name(rows: list[Row]) -> list[str]:
     return canonical([dict(sorted(row.items())) for row in rows])
 
 
-@given(joined, st.sampled_from([(0, 10), (-15, 15), (-20, -5), (5, 30), (0, 0)]), hows, st.sampled_from([0, 25]))
+def is_dearer(pairs: pa.Table) -> pa.ChunkedArray:
+    """Return which clicks have a number above that of their ad, as a condition of a join."""
+    return pc.greater(pairs["click"], pairs["ad"])
+
+
+conditions = st.sampled_from([None, is_dearer])
+
+
+@given(
+    joined,
+    st.sampled_from([(0, 10), (-15, 15), (-20, -5), (5, 30), (0, 0)]),
+    hows,
+    st.sampled_from([0, 25]),
+    conditions,
+)
 @settings(deadline=None)
 def test_an_interval_join_has_the_rows_of_a_batch_join(
-    scenario: Scenario, bounds: tuple[int, int], how: Any, lateness: int
+    scenario: Scenario, bounds: tuple[int, int], how: Any, lateness: int, where: Any
 ) -> None:
     lower, upper = bounds
     sides: tuple[list[Row], list[Row]] = ([], [])
@@ -61,15 +78,21 @@ def test_an_interval_join_has_the_rows_of_a_batch_join(
                 is_left = row["input"] == "ads"
                 named = {"shown": row["t"], "ad": row["n"]} if is_left else {"clicked": row["t"], "click": row["n"]}
                 sides[0 if is_left else 1].append({"key": row["key"], **named})
-    join = IntervalJoin(LEFT, RIGHT, lower=f"{lower} ms", upper=f"{upper} ms", how=how, lateness=f"{lateness} ms")
-    expected = batch_join(*sides, lambda a, b: a["shown"] + lower <= b["clicked"] <= a["shown"] + upper, how)
+    join = IntervalJoin(
+        LEFT, RIGHT, lower=f"{lower} ms", upper=f"{upper} ms", how=how, where=where, lateness=f"{lateness} ms"
+    )
+    expected = batch_join(
+        *sides,
+        lambda a, b: a["shown"] + lower <= b["clicked"] <= a["shown"] + upper and (not where or b["click"] > a["ad"]),
+        how,
+    )
     assert by_name(scenario.run(new_tester(join))) == by_name(expected)
 
 
-@given(joined, st.sampled_from([(40, 40), (30, 10), (50, 20)]), hows, st.sampled_from([0, 25]))
+@given(joined, st.sampled_from([(40, 40), (30, 10), (50, 20)]), hows, st.sampled_from([0, 25]), conditions)
 @settings(deadline=None)
 def test_a_window_join_has_the_rows_of_a_batch_join(
-    scenario: Scenario, shape: tuple[int, int], how: Any, lateness: int
+    scenario: Scenario, shape: tuple[int, int], how: Any, lateness: int, where: Any
 ) -> None:
     size, slide = shape
     sides: tuple[list[Row], list[Row]] = ([], [])
@@ -83,8 +106,8 @@ def test_a_window_join_has_the_rows_of_a_batch_join(
                 of_window = {"start": begin, "end": begin + size}
                 sides[0 if is_left else 1].append({"key": row["key"], "window": of_window, **named})
     shape_ = window(f"{size} ms", f"{slide} ms")
-    join = WindowJoin(LEFT, RIGHT, shape_, how=how, lateness=f"{lateness} ms")
-    expected = batch_join(*sides, lambda a, b: a["window"] == b["window"], how)
+    join = WindowJoin(LEFT, RIGHT, shape_, how=how, where=where, lateness=f"{lateness} ms")
+    expected = batch_join(*sides, lambda a, b: a["window"] == b["window"] and (not where or b["click"] > a["ad"]), how)
     assert by_name(scenario.run(new_tester(join))) == by_name(expected)
 
 
@@ -191,6 +214,7 @@ def test_keys_that_move_take_waiting_rows_and_their_expiry_with_them() -> None:
     [
         (lambda: IntervalJoin(LEFT, RIGHT, upper="1 s", how="outer"), InvalidSetting),  # type: ignore[arg-type]
         (lambda: IntervalJoin(LEFT, RIGHT, lower="2 s", upper="1 s"), InvalidJob),
+        (lambda: IntervalJoin(LEFT, RIGHT, upper="1 s", where="ad < click"), InvalidSetting),  # type: ignore[arg-type]
         (lambda: IntervalJoin(LEFT, Side("clicks"), upper="1 s"), InvalidJob),
         (lambda: IntervalJoin(LEFT, LEFT, upper="1 s"), InvalidJob),
         (lambda: IntervalJoin(LEFT, Side("clicks", time="t", columns={"ad": "n"}), upper="1 s"), InvalidJob),
@@ -206,6 +230,57 @@ def test_keys_that_move_take_waiting_rows_and_their_expiry_with_them() -> None:
 def test_what_cannot_be_joined_is_refused_before_it_starts(make: Any, error: type[ElasticError]) -> None:
     with pytest.raises(error):
         new_tester(make()).run([])
+
+
+@given(joined, st.sampled_from([10, 40]))
+@settings(deadline=None)
+def test_windows_over_the_pairs_of_a_join_are_those_of_a_batch_computation(scenario: Scenario, size: int) -> None:
+    """Rows of the second stage are in windows by the time of the ad, so these wait for the clicks on it."""
+    scenario.faults = [[fault for fault in faults if not hasattr(fault, "tasks")] for faults in scenario.faults]
+    ads, clicks = [], []
+    for batch, _, watermark in scenario.clocked():
+        in_time = [row for row in batch if row["t"] is not None and (watermark is None or row["t"] > watermark)]
+        ads += [row for row in in_time if row["input"] == "ads"]
+        clicks += [row for row in in_time if row["input"] == "clicks"]
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for a in ads:
+        for b in clicks:
+            if a["key"] is not None and a["key"] == b["key"] and a["t"] <= b["t"] <= a["t"] + 15:
+                groups[a["key"], a["t"] // size * size].append(b["n"])
+    tester = OperatorTester(
+        [
+            Stage(IntervalJoin(LEFT, RIGHT, upper="15 ms"), name="pairs"),
+            Stage(
+                Aggregate(clicks=F.count(), most=F.max("click")).over(
+                    window(f"{size} ms"), time="shown", lateness="15 ms"
+                ),
+                name="windows",
+            ),
+        ],
+        key="key",
+        schema=SCHEMA,
+        tasks=TASKS,
+        watermark=("t", DELAY_MS),
+    )
+    emitted = scenario.run(tester) + tester.run([InputBatch([], timestamp_ms=10**8, next_watermark_ms=10**8)])
+    found = [(row["key"], row["window"]["start"], row["clicks"], row["most"]) for row in emitted]
+    assert sorted(found) == sorted((*group, len(numbers), max(numbers)) for group, numbers in groups.items())
+
+
+@pytest.mark.parametrize("answer", [None, [True], [1, 1], ["a", "b"]])
+def test_a_condition_that_does_not_answer_for_every_pair_fails(answer: Any) -> None:
+    join = IntervalJoin(LEFT, RIGHT, upper="10 ms", where=lambda _: answer)
+    with pytest.raises(InvalidOutput, match="not a boolean for each"):
+        new_tester(join).run([[ad(1), ad(2), click(3)]])
+
+
+def test_null_is_no_match() -> None:
+    join = IntervalJoin(
+        LEFT, RIGHT, upper="10 ms", how="full", where=lambda pairs: pc.greater(pairs["click"], pairs["ad"])
+    )
+    tester = new_tester(join)
+    assert tester.run([[ad(1, 1), {**click(3), "n": None}]]) == []
+    assert len(tester.run([InputBatch([], next_watermark_ms=100)])) == 2
 
 
 def test_a_row_of_an_unknown_input_fails() -> None:

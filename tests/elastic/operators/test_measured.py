@@ -107,6 +107,14 @@ def test_few_rows_are_measured_now_and_then(monkeypatch: pytest.MonkeyPatch) -> 
     assert all(ids(output) == [0, 1] for output in outputs)
 
 
+def test_cost_keys_are_drawn_by_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = runner_of(monkeypatch)
+    outputs = [step(runner, [*["often"] * 9, "seldom"], group_rows=10, batch=batch) for batch in range(100)]
+    drawn = [key for output in outputs if output.cost_times is not None for key in output.cost_times.hashes.tolist()]
+    assert len(drawn) == 100
+    assert 80 < drawn.count(hash_of("often")) < 100
+
+
 def test_a_replay_makes_the_same_calls_and_draws_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [f"kind-{number % 7}" for number in range(50)]
     runner = runner_of(monkeypatch)
@@ -167,7 +175,16 @@ class KeyedStateless(KeyedOperator):
     stateless = True
 
 
-@pytest.mark.parametrize("operator", [Stateful(), KeyedStateless(), CountByKey()])
+class StatelessByName(StatelessOperator):
+    """Says that it has no state, and has one."""
+
+    output_schema = "id long"
+
+    def initial_state(self) -> dict[str, int]:
+        return {}
+
+
+@pytest.mark.parametrize("operator", [Stateful(), KeyedStateless(), CountByKey(), StatelessByName()])
 def test_a_stateful_operator_cannot_be_shuffled(operator: Operator) -> None:
     with pytest.raises(StatefulShuffle, match="may have a state") as refused:
         Stage(operator, "id", "one", grouping="shuffle")
@@ -180,6 +197,23 @@ def test_partial_stages_cannot_be_shuffled_and_classes_are_no_operators() -> Non
         Stage(first.operator, "kind", grouping="shuffle")
     with pytest.raises(NotAnOperator):
         build_stages(Stage(Enrich, "kind"), "kind")  # type: ignore[arg-type]
+    with pytest.raises(NotAnOperator):
+        Stage(Enrich, "kind", grouping="shuffle")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scheduler": ["posg"]}, "unknown scheduler"),
+        ({"grouping": ["shuffle"]}, "unknown grouping"),
+        ({"cost_key": 1}, "named by a string"),
+        ({"cost_key": ["kind", None]}, "named by a string"),
+        ({"key": None}, "named by a string"),
+    ],
+)
+def test_options_of_another_type_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJob, match=message):
+        Stage(Enrich(), **{"grouping": "shuffle", **options})
 
 
 @pytest.mark.parametrize("scheduler", ["round-robin", "posg"])

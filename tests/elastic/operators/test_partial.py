@@ -11,10 +11,12 @@ from hypothesis import given, settings
 
 from elastic.errors import CombineFailed, InvalidJob, InvalidSetting, NotAnOperator, UnmergeableOperator
 from elastic.operators import Context, CountByKey, KeyedOperator, Operator, Stage, State, ValueState, partial, stateless
+from elastic.operators.context import Moment
 from elastic.operators.partial import PartialOperator, parse_every
 from elastic.operators.stages import build_runners, build_stages
 from elastic.operators.testing import Crash, InputBatch, OperatorTester, Rekey, Scale
 from elastic.routing import hash_key
+from storage.state import UnitId
 
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
 BATCHES = st.lists(st.lists(st.sampled_from("aaaaaabbc"), max_size=12), min_size=1, max_size=6)
@@ -122,6 +124,12 @@ def test_partials_that_nothing_follows_are_emitted_by_a_timer() -> None:
     assert tester.run([InputBatch([], 30_000)]) == []
 
 
+def test_rows_that_come_when_an_interval_ends_are_of_the_next_one() -> None:
+    tester = new_tester(partial(CountByKey(), "10 seconds"), nodes=1)
+    emitted = [tester.run([InputBatch(rows_of(["a"]), at)]) for at in (9_000, 10_000, 20_000)]
+    assert emitted == [[], [{"key": "a", "count": 1}], [{"key": "a", "count": 2}]]
+
+
 def test_a_task_knows_when_it_emitted_partials_last() -> None:
     tester = new_tester(partial(CountByKey(), "10 seconds"), nodes=1)
     found = []
@@ -205,7 +213,43 @@ class Listed(CountByKey):
         return rows.to_pylist()
 
 
-@pytest.mark.parametrize(("operator", "obstacle"), [(NeedsRows(), "without rows"), (Listed(), "a list instead")])
+class WithoutKey(CountByKey):
+    def combine(self, rows: pa.Table) -> pa.Table:
+        return rows.select(["value"])
+
+
+class OtherKey(CountByKey):
+    def combine(self, rows: pa.Table) -> pa.Table:
+        return super().combine(rows).set_column(0, "key", pa.nulls(rows.num_rows, pa.int64()))
+
+
+class OtherColumns(CountByKey):
+    def merge(self, partials: pa.Table) -> pa.Table:
+        return partials.rename_columns(["key", "rows"])
+
+
+class ListedMerge(CountByKey):
+    def merge(self, partials: pa.Table) -> Any:
+        return partials.to_pylist()
+
+
+class MergeNeedsRows(CountByKey):
+    def merge(self, partials: pa.Table) -> pa.Table:
+        return partials.slice(0, 1 // partials.num_rows)
+
+
+@pytest.mark.parametrize(
+    ("operator", "obstacle"),
+    [
+        (NeedsRows(), "without rows"),
+        (Listed(), "a list instead"),
+        (WithoutKey(), r"combine\(\) does not keep the key column 'key'"),
+        (OtherKey(), r"combine\(\) does not keep the key column 'key'"),
+        (OtherColumns(), r"merge\(\) returns the columns \['key', 'rows'\]"),
+        (ListedMerge(), r"merge\(\) returned a list instead"),
+        (MergeNeedsRows(), r"merge\(\) raised .* without rows"),
+    ],
+)
 def test_an_operator_whose_partials_have_no_schema_is_refused_before_the_job_starts(
     operator: Operator, obstacle: str
 ) -> None:
@@ -213,7 +257,7 @@ def test_an_operator_whose_partials_have_no_schema_is_refused_before_the_job_sta
         build_runners(build_stages(partial(operator), "key"), SCHEMA)
 
 
-@pytest.mark.parametrize("every", ["", "batch", "2 batches", "10", "0 seconds", 10, None])
+@pytest.mark.parametrize("every", ["", "batch", "2 batches", "10", "0 seconds", "999999999999 days", 10, None, ["1 s"]])
 def test_an_invalid_interval_is_refused(every: Any) -> None:
     with pytest.raises(InvalidSetting) as caught:
         partial(CountByKey(), every)
@@ -227,8 +271,10 @@ def test_intervals_are_batches_or_durations() -> None:
 def test_other_bad_use_is_refused() -> None:
     with pytest.raises(NotAnOperator):
         partial(CountByKey)  # type: ignore[arg-type]
-    with pytest.raises(InvalidJob, match="Use one of 'all'"):
-        partial(CountByKey(), split="tail")
+    unknown: list[Any] = ["tail", None, ["all"]]
+    for split in unknown:
+        with pytest.raises(InvalidJob, match="Use one of 'all'"):
+            partial(CountByKey(), split=split)
     with pytest.raises(InvalidJob, match=r"Use partial\(operator\)"):
         Stage(CountByKey(), grouping="partial")
     with pytest.raises(InvalidJob, match="several tasks"):
@@ -271,11 +317,81 @@ def test_rows_on_which_combine_fails_are_quarantined_by_the_partial_stage() -> N
     assert len(tester.quarantined) == 1
 
 
+def test_rows_are_held_as_long_as_their_sender_noted_and_no_longer() -> None:
+    """A replay in a later life does not hold what was emitted, nor emit what was held, whatever `every` is now."""
+    [first, _] = build_runners(build_stages(partial(CountByKey(), "10 seconds"), "key"), SCHEMA)
+    [later, _] = build_runners(build_stages(partial(CountByKey(), "1 batch"), "key"), SCHEMA)
+    rows = pa.Table.from_pylist(rows_of(["a", "a"]), SCHEMA)
+    state = later.new_state()
+    held = later.step(state, [first.combine(rows)], Moment(UnitId(0, 0), 0, 0, 3_000))
+    assert held.next is None
+    assert later.lookup(state, "a").partials["count"].to_pylist() == [2]
+    emitted = first.step(state, [later.combine(rows)], Moment(UnitId(0, 0), 1, 0, 4_000))
+    assert emitted.next is not None
+    assert emitted.next.to_pylist() == [{"key": "a", "count": 4}]
+    assert not first.lookup(state, "a").partials.num_rows
+
+
+def test_a_shorter_interval_holds_for_what_is_held_as_soon_as_there_are_rows_and_a_longer_one_after_its_end() -> None:
+    tester_of = {
+        every: build_runners(build_stages(partial(CountByKey(), every), "key"), SCHEMA)[0] for every in ("10 s", "60 s")
+    }
+    rows = pa.Table.from_pylist(rows_of(["a"]), SCHEMA)
+    for first, then in (("60 s", "10 s"), ("10 s", "60 s")):
+        state, runner = tester_of[first].new_state(), tester_of[then]
+        runner.step(state, [tester_of[first].combine(rows)], Moment(UnitId(0, 0), 0, 0, 3_000))
+        runner.step(state, [runner.combine(rows)], Moment(UnitId(0, 0), 1, 0, 4_000))
+        assert runner.step(state, [], Moment(UnitId(0, 0), 2, 0, 9_999)).next is None
+        emitted = runner.step(state, [], Moment(UnitId(0, 0), 3, 0, 10_000)).next
+        assert emitted is not None
+        assert emitted.to_pylist() == [{"key": "a", "count": 2}]
+
+
+def test_rows_from_before_a_column_was_added_are_combined_with_nulls() -> None:
+    class Sums(CountByKey):
+        def combine(self, rows: pa.Table) -> pa.Table:
+            return pa.table({"key": rows["key"], "count": rows["value"].fill_null(7)})
+
+    [first, _] = build_runners(build_stages(partial(Sums()), "key"), SCHEMA)
+    emitted = first.step(first.new_state(), [pa.table({"key": ["a"]})], Moment(UnitId(0, 0), 0, 0, 0)).next
+    assert emitted is not None
+    assert emitted.to_pylist() == [{"key": "a", "count": 7}]
+
+
 def test_the_version_of_the_partials_is_that_of_the_operator() -> None:
     class Second(CountByKey):
         version = "2"
 
     assert [stage.operator.version for stage in partial(Second())] == ["2", "2"]
+
+
+def test_held_partials_are_found_by_the_type_of_the_key_column() -> None:
+    """Hashes of a number depend on its width, as in Spark."""
+    schema = pa.schema([("key", pa.int32())])
+    tester = OperatorTester(partial(CountByKey(), "1 hour"), key="key", schema=schema, tasks=6)
+    tester.run([[{"key": 5}] * 3])
+    assert (tester.state(5), tester.state(5, fresh=True)) == (0, 3)
+
+
+def test_upgraded_partials_keep_when_they_were_emitted_and_when_they_will_be() -> None:
+    class Second(CountByKey):
+        version = "2"
+
+        def upgrade(self, _version: str, value: Any) -> Any:
+            return value
+
+    first, second = (
+        build_runners(build_stages(partial(one(), "10 s"), "key"), SCHEMA)[0] for one in (CountByKey, Second)
+    )
+    state, rows = first.new_state(), pa.Table.from_pylist(rows_of(["a"]), SCHEMA)
+    for batch, at in enumerate((0, 10_000)):
+        first.step(state, [first.combine(rows)], Moment(UnitId(0, 0), batch, 0, at))
+    state.value = second.operator.upgrade("1", state.value)
+    held = second.lookup(state, "a")
+    assert (held.flushed, held.partials["count"].to_pylist()) == (1, [1])
+    emitted = second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 2, 0, 20_000)).next
+    assert emitted is not None
+    assert emitted.to_pylist() == [{"key": "a", "count": 1}]
 
 
 def test_a_question_does_not_change_the_state() -> None:

@@ -83,6 +83,22 @@ def test_lists_and_maps_change_their_columns_too() -> None:
         read(items, "Map", "map", "k int", "n int")
 
 
+def test_a_deleted_variable_may_be_declared_as_another() -> None:
+    handle, (new,) = declare(("List", "state", "n int"))
+    handle.enter(write(), 0)
+    handle = ProcessorHandle("Test", "processing")
+    handle.deleteIfExists("state")
+    new = handle.getListState("state", "n int")
+    handle.end_init()
+    handle.enter(STORED, 0)
+    assert list(new.get()) == []
+    new.appendValue((1,))
+    changed = handle.leave()
+    assert read(changed, "List", "state", "n int") == [(1,)]
+    handle.enter(changed, 0)  # deleted before, not now
+    assert list(new.get()) == [(1,)]
+
+
 def test_variables_may_come_and_go_and_a_missing_one_keeps_its_state() -> None:
     entry = write(("Value", "old", "n int", (1,)), ("Value", "kept", "n int", (2,)))
     handle, (new, kept) = declare(("Value", "new", "n int"), ("Value", "kept", "n int"))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, StructField, StructType
 
 from tests.elastic.processors.samples import COUNTED, CountAbove, Processor, World, in_order, readings
@@ -132,8 +133,8 @@ STEPS = [
     ("map_fill", [None] * 3),
     ("map_exists", True),
     ("map_all", ([("x",), ("y",), ("z",)], [(0,), (1,), (2,)], [(("x",), (0,)), (("y",), (1,)), (("z",), (2,))])),
-    ("map_change", (None, (7,))),
-    ("map_look", ((1,), True, False)),
+    ("map_change", (None, Row(n=7))),
+    ("map_look", (Row(n=1), True, False)),
     ("map_remove", (None, None)),
     ("map_look", (None, False, False)),
     ("map_all", ([("x",), ("z",)], [(7,), (2,)], [(("x",), (7,)), (("z",), (2,))])),

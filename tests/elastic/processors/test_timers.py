@@ -81,6 +81,18 @@ class Alarms(Processor):
         yield self.emit(id=key[0], what=f"{expiry} {list(self.handle.listTimers())}")
 
 
+def test_a_handler_of_timers_gets_its_arguments_by_name(world: MakeWorld, form: str) -> None:
+    class Reordered(Alarms):
+        def handleExpiredTimer(  # type: ignore[override] # which Spark does not notice
+            self, *, expiredTimerInfo: Any, timerValues: Any, key: Any
+        ) -> Iterator[Any]:
+            yield self.emit(id=key[0], what=str(expiredTimerInfo.getExpiryTimeInMs()))
+
+    run = world(Reordered(form), OUT, time_mode="processingtime")
+    run.run(readings(("0", 70_000)))
+    assert run.run((), KEYS, timestamp_ms=80_000) == [{"id": "0", "what": "70000"}]
+
+
 def test_timers_are_a_set_for_each_key(world: MakeWorld, form: str) -> None:
     run = world(Alarms(form), OUT, time_mode="processingtime")
     rows = readings(("0", 70_000), ("0", 50_000), ("0", 70_000), ("1", 50_000), ("1", -60_000), ("1", -50_000))
@@ -245,8 +257,8 @@ def test_values_expire_when_their_time_to_live_is_over(world: MakeWorld, form: s
         return str(row["what"])
 
     assert at(0, 1) == "[False, [], False, [], False, False, None]"
-    assert at(6_000, 1) == "[True, [0], True, ['0', 'first'], True, True, (0,)]"
-    assert at(9_999) == "[True, [0, 6000], True, ['0', '6000', 'first'], True, True, (0,)]"
+    assert at(6_000, 1) == "[True, [0], True, ['0', 'first'], True, True, Row(n=0)]"
+    assert at(9_999) == "[True, [0, 6000], True, ['0', '6000', 'first'], True, True, Row(n=0)]"
     # What was written at 0 is gone at 10,000; the value was written again at 6,000.
     assert at(10_000) == "[True, [6000], True, ['6000'], True, False, None]"
     assert at(12_000, 1) == "[True, [6000], True, ['6000'], True, False, None]"
@@ -285,6 +297,60 @@ def test_an_update_renews_an_entry_of_a_map_alone(world: MakeWorld, form: str) -
     assert [rows[0]["what"] for rows in found] == ["True [1]", "True [1, 2]", "True [2, 1]"]
     assert run.run(readings(("0", 0)), ["0"], timestamp_ms=11_500) == [{"id": "0", "what": "True [1]"}]
     assert run.run(readings(("0", 0)), ["0"], timestamp_ms=19_000) == [{"id": "0", "what": "False []"}]
+    assert run.tester.tester.state("0") is None
+
+
+class Ageing(Processor):
+    """Does what the rows say with a list, a map and a value of nested types, all with a time to live of ten seconds."""
+
+    def init(self, handle: Any) -> None:
+        self.list = handle.getListState("list", "n int", 10_000)
+        self.map = handle.getMapState("map", "k string", "tags array<int>", 10_000)
+        self.value = handle.getValueState("value", "s struct<x: int, m: map<string,int>>", 10_000)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        for n in self.values(rows, "temperature"):
+            [self.look, self.append, self.put, self.clear][n]()
+        nested = self.value.get()
+        held = [n for (n,) in self.list.get()], [(k, t) for (k,), (t,) in self.map.iterator()]
+        yield self.emit(id=key[0], what=str((*held, nested and (nested[0].x, nested[0].m))))
+
+    def look(self) -> None:
+        """Change nothing."""
+
+    def append(self) -> None:
+        self.list.appendList([(1,), (1,)])
+        self.map.updateValue(("appended",), ([1],))
+
+    def put(self) -> None:
+        self.list.put([(2,)])
+        self.map.updateValue(("put",), ([2, 2],))
+        self.value.update(((2, {"m": 2}),))
+
+    def clear(self) -> None:
+        self.list.clear()
+        self.map.clear()
+        self.value.clear()
+
+
+def test_appended_entries_expire_apart_replaced_ones_together_and_cleared_ones_at_once(
+    world: MakeWorld, form: str
+) -> None:
+    run = world(Ageing(form), OUT, time_mode="ProcessingTime")
+
+    def at(now: int, what: int) -> str:
+        (row,) = run.run(readings(("0", what)), ["0"], timestamp_ms=now)
+        return str(row["what"])
+
+    assert at(0, 1) == "([1, 1], [('appended', [1])], None)"
+    assert at(4_000, 1) == "([1, 1, 1, 1], [('appended', [1])], None)"
+    assert at(10_000, 0) == "([1, 1], [('appended', [1])], None)"  # the map's entry was renewed at 4,000
+    assert at(12_000, 2) == "([2], [('appended', [1]), ('put', [2, 2])], (2, {'m': 2}))"
+    assert at(14_000, 0) == "([2], [('put', [2, 2])], (2, {'m': 2}))"
+    assert at(15_000, 3) == "([], [], None)"
+    assert at(16_000, 1) == "([1, 1], [('appended', [1])], None)"
+    assert at(22_000, 0) == "([1, 1], [('appended', [1])], None)"  # what was cleared expires no more
+    assert at(26_000, 0) == "([], [], None)"
     assert run.tester.tester.state("0") is None
 
 

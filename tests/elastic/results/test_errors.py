@@ -17,6 +17,10 @@ EXAMPLES = [
     errors.ResultsReplaced("job", "ab", "cd"),
     errors.StateSchemaMismatch("int64 vs string"),
     errors.SnapshotReplaced(7),
+    errors.SinkUnavailable("KafkaSink('topic')", "no broker"),
+    errors.SinkUnreachable(5.0, "no broker"),
+    errors.SinkTakenOver("KafkaSink('topic')", 7),
+    errors.RecordRefused("topic", 7, 3, b"key", 5, "it is too large"),
 ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from elastic.errors import ResultsExpired, StoreUnreachable
 from elastic.results import MemorySink, ResultLog, SinkWriter
+from elastic.results.errors import SinkUnavailable, SinkUnreachable
 from storage.errors import StoreUnavailable
 from storage.stores.memory import MemoryStore
 from tests.elastic.results.world import SECRET, STAGE, CountingStore, expected, publish_batches, published_log
@@ -130,6 +131,72 @@ def test_a_store_that_stays_unavailable_ends_the_writer_with_a_typed_error() -> 
     writer = SinkWriter(log, STAGE, MemorySink(), poll_seconds=0.01, retry_seconds=0.05).start()
     assert not writer.wait(0, SOON)
     assert isinstance(writer.error, StoreUnreachable)
+
+
+class AwaySink(MemorySink):
+    """Is unavailable for some calls of `open` and `deliver`."""
+
+    def __init__(self, openings: int = 0, deliveries: int = 0) -> None:
+        super().__init__()
+        self.openings, self.deliveries = openings, deliveries
+
+    def open(self, results: str) -> int | None:
+        self.openings -= 1
+        if self.openings >= 0:
+            raise SinkUnavailable("the sink", "the test says so")
+        return super().open(results)
+
+    def deliver(self, batch: int, rows: pa.Table) -> None:
+        self.deliveries -= 1
+        if self.deliveries >= 0:
+            raise SinkUnavailable("the sink", "the test says so")
+        super().deliver(batch, rows)
+
+
+def test_an_unavailable_sink_delays_results_and_loses_none(store: MemoryStore) -> None:
+    sink = AwaySink(openings=3, deliveries=3)
+    writer = SinkWriter(published_log(store, 5), STAGE, sink, poll_seconds=0.01, retry_seconds=0).start()
+    assert writer.wait(4, SOON)
+    assert sink.table().to_pylist() == all_rows(range(5))
+    assert writer.stop()
+    assert writer.error is None
+
+
+def test_a_sink_that_stays_unavailable_ends_the_writer_with_a_typed_error(store: MemoryStore) -> None:
+    sink = AwaySink(deliveries=1_000_000)
+    writer = SinkWriter(published_log(store, 3), STAGE, sink, poll_seconds=0.01, sink_retry_seconds=0.05).start()
+    assert not writer.wait(0, SOON)
+    assert isinstance(writer.error, SinkUnreachable)
+    assert "sink_retry_seconds" in str(writer.error)
+
+
+def test_time_in_which_batches_were_delivered_is_not_time_without_the_sink(store: MemoryStore) -> None:
+    class FlakySink(MemorySink):
+        """Is unavailable before every batch, for a while that only adds up to more than the writer waits."""
+
+        tried = -1
+
+        def deliver(self, batch: int, rows: pa.Table) -> None:
+            if self.tried < batch:
+                self.tried = batch
+                raise SinkUnavailable("the sink", "the test says so")
+            super().deliver(batch, rows)
+
+    sink = FlakySink()
+    writer = SinkWriter(published_log(store, 8), STAGE, sink, poll_seconds=0.03, sink_retry_seconds=0.15).start()
+    assert writer.wait(7, SOON)
+    assert writer.stop()
+
+
+def test_nothing_may_expire_until_the_sink_has_said_what_it_has(store: MemoryStore) -> None:
+    sink = AwaySink(openings=1_000_000)
+    writer = SinkWriter(published_log(store, 5), STAGE, sink, poll_seconds=0.01)
+    assert writer.needed_from == 0
+    sink.openings = 0
+    writer.start()
+    assert writer.wait(4, SOON)
+    assert writer.needed_from == 5
+    assert writer.stop()
 
 
 def test_a_writer_that_cannot_drain_in_time_gives_up() -> None:

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 from elastic.errors import InvalidSetting
-from elastic.results import SINKS, MemorySink, open_sink
+from elastic.results import SINKS, DeltaSink, IcebergSink, KafkaSink, MemorySink, ParquetSink, open_sink
 
 
 def table(*values: int) -> pa.Table:
     return pa.table({"value": pa.array(values, pa.int64())})
 
 
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", ["none", "store", "memory", "parquet"])  # for others see test_sink_contract.py
 def test_every_sink_takes_repeated_batches_and_batches_without_rows(name: str, tmp_path: Path) -> None:
     settings: dict[str, Any] = {"folder": tmp_path.as_uri()} if name == "parquet" else {}
     sink = open_sink(name, **settings)
@@ -27,13 +27,30 @@ def test_every_sink_takes_repeated_batches_and_batches_without_rows(name: str, t
 
 
 def test_only_one_sink_needs_no_log() -> None:
-    assert [name for name, made in SINKS.items() if name != "parquet" and not made().needs_log] == ["none"]
+    in_process = {"none": True, "store": False, "memory": False}
+    assert {name: not SINKS[name]().needs_log for name in in_process} == in_process
+    assert all(sink.needs_log for sink in (ParquetSink, KafkaSink, DeltaSink, IcebergSink))
 
 
-@pytest.mark.parametrize("name", ["kafka", "kafka:file:///results", "parquet", "parquet:", "memory:file:///results"])
-def test_an_invalid_sink_is_refused_with_an_example(name: str) -> None:
-    with pytest.raises(InvalidSetting, match="parquet"):
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("rabbit", "none, store, memory, parquet:file:///results, kafka://127.0.0.1:9092/topic"),
+        ("memory:file:///results", "memory has no address; others have: parquet:file:///results"),
+        ("parquet", "parquet:file:///results"),
+        ("parquet:", "parquet:file:///results"),
+        ("kafka", "kafka://127.0.0.1:9092/topic"),
+        ("kafka:file:///results", "kafka://127.0.0.1:9092/topic"),
+        ("delta", "delta:file:///table"),
+        ("delta:", "delta:file:///table"),
+        ("iceberg", "iceberg:namespace.table"),
+        ("iceberg:table", "iceberg:namespace.table"),
+    ],
+)
+def test_an_invalid_sink_is_refused_with_an_example(name: str, example: str) -> None:
+    with pytest.raises(InvalidSetting) as refused:
         open_sink(name)
+    assert example in str(refused.value)
 
 
 def test_a_folder_of_parquet_files_is_named_in_one_string(tmp_path: Path) -> None:

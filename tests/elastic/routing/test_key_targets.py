@@ -1,5 +1,7 @@
 """Targets of keys: the table after a move, and which unit has to part with which keys."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +46,43 @@ def test_orders_name_the_keys_whose_unit_changes_and_no_others(entries: dict[int
     }
     moved = {hashed for hashed in tasks if before.unit_of(hashed, 1) != after.unit_of(hashed, 1)}
     assert ordered == {(before.unit_of(hashed, 1).number, hashed, after.unit_of(hashed, 1).number) for hashed in moved}
+
+
+@given(st.sets(HASHES), ENTRIES, TARGETS)
+def test_protected_keys_stay_guests_wherever_they_are_sent(
+    protected: set[int], entries: dict[int, int], tasks: dict[int, int]
+) -> None:
+    declared = TableGrouping.declare(sorted(protected), TASKS)
+    table = declared.table.update(np.array(list(entries), np.int64), np.array(list(entries.values()), np.int64))
+    before = Groupings(TASKS, (HASH, TableGrouping(table, declared.protected)))
+    after = Groupings(TASKS, KeyTargets.from_mapping(1, tasks).regroup(before))
+    for hashed in protected:
+        assert after.unit_of(hashed, 1).guests
+        task = tasks[hashed] if hashed in tasks else entries.get(hashed)
+        assert after.unit_of(hashed, 1).task == (hashed % TASKS if task is None else task)
+    assert TableGrouping.from_json(json.loads(json.dumps(after[1].to_json()))) == after[1]
+
+
+@given(st.sets(HASHES), st.sets(HASHES), ENTRIES, st.integers(1, 4))
+def test_a_change_of_the_protected_keys_displaces_those_that_become_or_were_protected(
+    first: set[int], then: set[int], entries: dict[int, int], limit: int
+) -> None:
+    away = {hashed: task for hashed, task in entries.items() if task != hashed % TASKS}
+    start = Groupings(TASKS, (HASH, TableGrouping.declare(sorted(first), TASKS)))
+    grouping = Groupings(TASKS, KeyTargets.from_mapping(1, away).regroup(start))[1]
+    assert isinstance(grouping, TableGrouping)
+    groupings = Groupings(TASKS, (HASH, grouping.protect(sorted(then))))
+    moved = 0
+    while (displaced := KeyTargets.of_displaced(groupings, limit)) is not None:
+        assert 0 < len(displaced) <= limit
+        assert sum(len(orders.hashes) for orders in displaced.orders(groupings).values()) == len(displaced)
+        moved += len(displaced)
+        groupings = Groupings(TASKS, displaced.regroup(groupings))
+    assert moved == len((first ^ then) - set(away))
+    for hashed in range(-30, 31):
+        unit = groupings.unit_of(hashed, 1)
+        assert unit.guests == (hashed in then or hashed in away)
+        assert unit.task == away.get(hashed, hashed % TASKS)
 
 
 def test_no_entry_leads_to_the_task_of_the_hash() -> None:

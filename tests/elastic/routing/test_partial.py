@@ -1,5 +1,6 @@
 """Choices of units for split keys: on different nodes, by load, and the same with and without a compiler."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from elastic.routing import (
 )
 from elastic.routing.groupings import parse_grouping
 from elastic.routing.node_tasks import NodeTasks, mix
-from elastic.routing.partial import choose_nodes, choose_one_by_one, choose_tasks
+from elastic.routing.partial import SplitEstimates, choose_nodes, choose_one_by_one, choose_tasks
 from migration import Assignment, ScatteredAssignment
 from storage.state import UnitId
 
@@ -185,6 +186,15 @@ def test_a_node_that_joins_does_not_get_all_rows() -> None:
     chooser.unit_numbers(np.arange(3_000), routing_of(2), 0)
     spread = rows_by_node(routing_of(3), chooser.unit_numbers(np.arange(300), routing_of(3), 0))
     assert max(spread.values()) <= 101
+
+
+def test_a_node_that_takes_the_place_of_a_busy_one_begins_as_the_others_do() -> None:
+    estimates = SplitEstimates(3_600.0, Clock())
+    tasks = NodeTasks.of(routing_of(3).assignment)
+    estimates.choose(np.array(keys_at(0, 60) + keys_at(TASKS - 1, 1)), tasks, splits_tail=False)
+    assert estimates.loads.max() >= 60
+    estimates.choose(np.array(keys_at(0)), replace(tasks, names=("node-1", "node-2", "node-9")), splits_tail=False)
+    assert sorted(estimates.loads.tolist()) == [0, 0, 1]
 
 
 def test_the_tasks_of_a_node_need_not_be_neighbours() -> None:

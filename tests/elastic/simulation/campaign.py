@@ -41,7 +41,8 @@ def run_seed(seed: int, story_lines: int = STORY_LINES) -> tuple[World, str]:
     The seed chooses the pipeline, the batches, the faults, and all that happens.
     """
     name, kind = kind_of(seed)
-    world = World(seed, pipeline_of(PIPELINES[name]), batches_of(seed), WORLDS[kind])
+    pipeline = pipeline_of(PIPELINES[name])
+    world = World(seed, pipeline, batches_of(seed, len(pipeline.inputs)), WORLDS[kind])
     try:
         world.run()
     except Exception:  # noqa: BLE001 - whatever it is, the seed has failed

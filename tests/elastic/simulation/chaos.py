@@ -120,6 +120,7 @@ class Chaos:
 
     def __init__(self, world: "World", chance: random.Random) -> None:
         self.done: Counter[str] = Counter()
+        self.struck: set[str] = set()  # incarnations that were killed, cut off or declared lost
         self._world = world
         self._chance = chance
         self._scheduler = world.scheduler
@@ -247,6 +248,7 @@ class Chaos:
         incarnation = self._chance.choice([name for name in self._targets if name in living] or living)
         self._targets = []
         self._world.tell(incarnation, what)
+        self.struck.add(launcher.current_name(incarnation))
         do(incarnation, launcher.processes[incarnation])
         return True
 

@@ -22,11 +22,11 @@ from elastic.local.run import TableStream
 from elastic.node.process import NodeProcess
 from elastic.node.spec import NodeSpec
 from elastic.results import Description, MemorySink
+from elastic.results.stage_sinks import StageSinks
 from elastic.settings import Settings
 from elastic.store_access import StoreAccess
 from elastic.wire import Network
 from storage import Secret, Store
-from tests.elastic.simulation.oracle import WATERMARK_DELAY_MS
 from tests.elastic.simulation.scheduler import Process, Scheduler, SimulatedThread
 
 JOB = "simulated"
@@ -229,10 +229,8 @@ class Life:
             self.job = assemble_job(
                 context,
                 surroundings,
-                self.sink,
+                StageSinks.choose(self.sink, setting.pipeline),
                 nodes=setting.nodes,
-                event_time="at",
-                watermark_delay_ms=WATERMARK_DELAY_MS,
                 job_class=Job,
             )
             self.job.start()

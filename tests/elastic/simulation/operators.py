@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from elastic import threads
 from elastic.operators import (
+    Aggregate,
     Context,
     CountByKey,
+    IntervalJoin,
     KeyedOperator,
     Operator,
+    Side,
     Stage,
     State,
     StatelessOperator,
@@ -22,7 +26,9 @@ from elastic.operators import (
     ToSink,
     ValueState,
     partial,
+    window,
 )
+from elastic.operators import functions as F  # noqa: N812 - the name that Spark's users know
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("at", pa.int64())])
 
@@ -236,6 +242,60 @@ class DrawnOn(Drawn):
         return [ToNext(rows), ToSink(super().handle_rows(rows, context))]
 
 
+class TimeOfWindow(StatelessOperator):
+    """Gives results of windows a time again: the last one of their window."""
+
+    output_schema = "key long, value long, at long"
+
+    def handle_rows(self, rows: pa.Table, _: Context) -> pa.Table:
+        ends = pc.struct_field(rows["window"].combine_chunks(), "end")
+        return pa.table({"key": rows["key"], "value": rows["value"], "at": pc.subtract(ends, 1)})
+
+
+def sums(duration: str) -> Operator:
+    return Aggregate(value=F.sum("value")).over(window(duration), time="at")
+
+
+WINDOWS_DEEP = [
+    Stage(sums("1 second"), ("key",), "seconds"),
+    Stage(TimeOfWindow(), ("key",)),
+    Stage(sums("2 seconds"), ("key",), grouping="table"),
+    Stage(TimeOfWindow(), ("key",)),
+    Stage(sums("4 seconds"), ("key",), "deep"),
+]
+JOINED = [
+    Stage(
+        IntervalJoin(
+            Side("a", time="at", columns={"a": "value", "a_at": "at"}),
+            Side("b", time="at", columns={"b": "value", "b_at": "at"}),
+            lower="-400 ms",
+            upper="900 ms",
+        ),
+        ("key",),
+        "joined",
+        grouping="table",
+        inputs=["a", "b"],
+    )
+]
+DIAMOND = [
+    Stage(sums("1 second"), ("key",), "of a", inputs=["a"]),
+    Stage(TimeOfWindow(), ("key",), "left", inputs=["of a"]),
+    Stage(sums("1 second"), ("key",), "of both", inputs=["a", "b"], grouping="table"),
+    Stage(TimeOfWindow(), ("key",), "right", inputs=["of both"]),
+    Stage(
+        IntervalJoin(
+            Side("left", time="at", columns={"left": "value", "at": "at"}),
+            Side("right", time="at", columns={"right": "value"}),
+            upper="0 ms",
+            how="full",
+        ),
+        ("key",),
+        "met",
+        inputs=["left", "right"],
+    ),
+    Stage(CountByKey(), ("key",), "rows of b", inputs=["b"]),
+]
+
 PIPELINES: dict[str, list[Stage]] = {
     "order in round 0": [Stage(History(), ("key",))],
     "order in every round": [Stage(Chain(), ("key",))],
@@ -261,4 +321,7 @@ PIPELINES: dict[str, list[Stage]] = {
         Stage(DrawnOn(), ("key",), grouping="shuffle", scheduler="posg-batch"),
         Stage(CountByKey(), ("key",)),
     ],
+    "windows of windows of windows": WINDOWS_DEEP,
+    "a join of two inputs": JOINED,
+    "a diamond of stages": DIAMOND,
 }

@@ -322,7 +322,7 @@ class Scheduler:
     def queue(self, maxsize: int) -> SimulatedQueue:
         return SimulatedQueue(self, maxsize)
 
-    def pool(self, size: int, name: str, initializer: Callable[[], None] | None = None) -> SimulatedPool:  # noqa: ARG002
+    def pool(self, size: int, name: str, initializer: Callable[[], object] | None = None) -> SimulatedPool:  # noqa: ARG002
         """An initializer is for real threads: it changes their priority."""
         return SimulatedPool(self, size, name)
 

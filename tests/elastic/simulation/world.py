@@ -1,21 +1,21 @@
 """The world itself: a job on real shells, chaos around it, and the comparison with an undisturbed process."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from elastic.core.events import NodeLost
 from elastic.core.messages import InstallUnits, ReleaseUnits, StandbysDropped
 from elastic.core.pipeline import runners
 from elastic.driver.event_loop import Decision
-from elastic.errors import ElasticError, StoreUnreachable
+from elastic.errors import ElasticError, PoisonedStep, StoreUnreachable
 from elastic.job.job import Job
 from elastic.job.shutdown import StopReport
 from elastic.results import Description, ResultLog
 from elastic.settings import Settings
 from storage.state import Manifests, StateManager, UnitId
 from tests.elastic.simulation.chaos import Chaos
-from tests.elastic.simulation.closed_form import count_keys, totals_of
+from tests.elastic.simulation.closed_form import closed_forms_of, count_keys, totals_of
 from tests.elastic.simulation.faults import Faults
 from tests.elastic.simulation.life import JOB, SECRET, Checkpoint, Life, Setting
 from tests.elastic.simulation.network import FaultyNetwork
@@ -43,6 +43,8 @@ class World:
         self.lives = 0
         self.violations: list[str] = []
         self._roles = Counter({"takeovers": 0, "warm_releases": 0, "standbys_dropped": 0})
+        self._losses: dict[str, list[str]] = defaultdict(list)  # by node: its lost incarnations
+        self._killed_in_one_step = 0
         self.scheduler = scheduler = Scheduler(
             chance,
             preemption=chance.choice([0.0, 0.05, 0.3]),
@@ -87,6 +89,7 @@ class World:
         if words[0] == "loop:":
             self._check_roles()
             self._count_roles(words[1])
+            self._note_loss(words[1])
 
     def tell_story(self, lines: int) -> str:
         """The end of the story, as text."""
@@ -105,6 +108,7 @@ class World:
             "ticks": self.observer.committed.sources.count(None),
             "drivers": self.lives,
             **self._roles,
+            "killed_in_one_step": self._killed_in_one_step,
             **self.chaos.done,
         }
 
@@ -168,8 +172,10 @@ class World:
             self._check_failure(life.failure)
 
     def _check_failure(self, failure: BaseException) -> None:
-        """A job may end because of a store that is away for longer than it may be; then its user starts it again."""
-        if not isinstance(failure, StoreUnreachable):
+        """Start a job again that may have ended: its store was away for too long, or its steps look poisoned."""
+        if isinstance(failure, PoisonedStep):
+            self._check_poisoned(failure)
+        elif not isinstance(failure, StoreUnreachable):
             raise failure
         life = self.life
         self.tell(life.process, "failed:", repr(failure))
@@ -177,6 +183,16 @@ class World:
         self.scheduler.kill(life.process)
         if self.life is life:  # else chaos has started another one
             self.begin_life()
+
+    def _check_poisoned(self, failure: PoisonedStep) -> None:
+        """No operator here kills a process, so a step looks poisoned only if chaos has struck each that died in it."""
+        launcher = self.life.launcher
+        assert launcher is not None
+        of_this_life = {launcher.current_name(name) for name in launcher.incarnations}
+        losses = [one for one in self._losses[failure.node] if one in of_this_life]
+        if len(losses) < failure.deaths or not self.chaos.struck.issuperset(losses):
+            raise failure
+        self._killed_in_one_step += 1
 
     def _is_at_rest(self) -> bool:
         """Whether nothing is left to do, and nothing keeps the last stop from saving it."""
@@ -227,6 +243,10 @@ class World:
                 self._roles["warm_releases"] += message.warm
         self._roles["standbys_dropped"] += isinstance(decision.event, StandbysDropped)
 
+    def _note_loss(self, decision: Decision) -> None:
+        if isinstance(decision.event, NodeLost) and decision.commands:  # else it was known
+            self._losses[decision.event.node].append(decision.event.incarnation)
+
     def _check_zombies(self) -> None:
         """A node that the driver has replaced leaves as soon as it hears so."""
         assert self.life.launcher is not None
@@ -274,12 +294,15 @@ class World:
             last = self._pipeline.stages[-1].name
             merged = Counter({line: count for line, count in found.items() if line.startswith(f"{last} ")})
             assert merged == totals, _difference(merged, totals)
+        for stage_name, lines in closed_forms_of(self._pipeline, self.observer.committed, self._batches).items():
+            of_stage = Counter({line: count for line, count in found.items() if line.startswith(f"{stage_name} ")})
+            assert of_stage == lines, _difference(of_stage, lines)
         assert self._stored_states() == oracle.states()
         self._compare_sink(oracle)
 
     def _compare_sink(self, oracle: Oracle) -> None:
-        writer = None if self.life.job is None else self.life.job._sink_writer
-        assert writer is not None
+        assert self.life.job is not None
+        [writer] = self.life.job._sink_writers.by_stage.values()
         if isinstance(writer.error, StoreUnreachable):
             return  # the status of the job says so, and the next run delivers the rest
         assert writer.error is None
@@ -302,7 +325,7 @@ class World:
         for unit, ref in manifest.units.items():
             runner = stages[unit.stage]
             saved = None if ref is None else manager.load(ref).state
-            states[unit] = text_of(runner.new_state() if saved is None else runner.restore(saved))
+            states[unit] = text_of(runner.new_state() if saved is None else runner.restore(saved), runner)
         return states
 
     def _complain(self, what: str) -> None:

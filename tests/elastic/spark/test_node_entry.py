@@ -1,5 +1,7 @@
 """A Spark task that becomes a node: what it returns, and that a retry by Spark is no second life."""
 
+import os
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +10,18 @@ import pytest
 from elastic.spark import node_entry
 from elastic.spark.node_entry import StartFailed, host_node
 
-SPEC: Any = SimpleNamespace(node="node-1", incarnation="node-1.1.1")
+
+@dataclass(frozen=True)
+class Spec:
+    """What the entry reads and sets of a `NodeSpec`."""
+
+    node: str
+    incarnation: str
+    executor: str = ""
+
+
+SPEC: Any = Spec("node-1", "node-1.1.1")
+SEEN: Any = replace(SPEC, executor=str(os.getppid()))  # with what all nodes of an executor have in common
 
 
 class FakeNode:
@@ -17,7 +30,7 @@ class FakeNode:
     error: Exception | None = None
 
     def __init__(self, spec: Any) -> None:
-        assert spec is SPEC
+        assert spec == SEEN
         if self.error is not None:
             raise self.error
 
@@ -55,7 +68,7 @@ def test_a_node_that_cannot_start_returns_its_error(monkeypatch: pytest.MonkeyPa
 class FakeSpare:
     """A spare that gets a name at once, or leaves."""
 
-    named: Any = SPEC
+    named: Any = SEEN
     left = "the driver told it to leave"
 
     def __init__(self, spec: Any) -> None:
@@ -67,7 +80,7 @@ class FakeSpare:
 
 def test_a_task_without_a_name_is_a_spare_and_becomes_the_node_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_entry, "Spare", FakeSpare)
-    nameless: Any = SimpleNamespace(node="", incarnation="spare-1")
+    nameless: Any = Spec("", "spare-1")
     assert list(host_node(nameless, [])) == ["the driver ended it"]
     monkeypatch.setattr(FakeSpare, "named", None)
     assert list(host_node(nameless, [])) == ["the driver told it to leave"]

@@ -2,11 +2,12 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from elastic.ingest.batch_spec import BatchSpec
+from elastic.ingest.batch_spec import BatchSpec, InputPlan, StageFeed
 from elastic.routing import Routing
 from elastic.settings import Settings
 from elastic.spark.sender import send
@@ -14,7 +15,8 @@ from elastic.store_access import StoreAccess
 from migration import Assignment
 
 
-def report(*tables: pa.Table) -> dict[str, object]:
+def report(*tables: pa.Table) -> Any:
+    """Return the latest event time that the sender reports, in milliseconds."""
     orders = BatchSpec(
         "job",
         0,
@@ -23,13 +25,12 @@ def report(*tables: pa.Table) -> dict[str, object]:
         "token",
         StoreAccess("memory:", secret_bytes=b"a secret for tests only, of 32 bytes"),
         Settings(chunk_bytes=1),  # every batch is a chunk of its own
-        ("key",),
-        "ts",
-        None,
+        (InputPlan("input", "ts", (StageFeed(0, ("key",)),)),),
     )
     (status,) = list(send(orders, iter([batch for table in tables for batch in table.to_batches()])))
-    fields: dict[str, object] = json.loads(status["status"][0].as_py())
-    return fields
+    [[number, latest_ms]] = json.loads(status["status"][0].as_py())["seen"]
+    assert number == 0
+    return latest_ms
 
 
 def rows(*times: datetime | None) -> pa.Table:
@@ -49,12 +50,12 @@ MOON = datetime(1969, 7, 20, 20, 17, 40, tzinfo=UTC)
     ],
 )
 def test_the_latest_event_time_may_be_before_1970(tables: list[pa.Table], latest: datetime) -> None:
-    assert report(*tables)["latest_ms"] == latest.timestamp() * 1_000
+    assert report(*tables) == latest.timestamp() * 1_000
 
 
 def test_times_before_1970_are_rounded_down() -> None:
-    assert report(rows(datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC)))["latest_ms"] == -1
+    assert report(rows(datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC))) == -1
 
 
 def test_rows_without_an_event_time_tell_nothing() -> None:
-    assert report(rows(None, None))["latest_ms"] is None
+    assert report(rows(None, None)) is None

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,7 @@ def test_a_plan_survives_json() -> None:
         plan_keys(LOADS, 2, 2.0, "min-mig"),
         plan_keys(zipf_loads(500, 5), 5, 0.01, "mixed", relax=True),
         PINNED,
+        replace(PLAN, overhead=1_200.0),
     ):
         assert KeyPlan.from_json(plan.to_json()) == plan
         assert hash(KeyPlan.from_json(plan.to_json())) == hash(plan)
@@ -73,6 +75,14 @@ def test_a_plan_survives_json() -> None:
 def test_a_document_without_pinned_work_is_one_of_a_plan_without() -> None:
     document = PLAN.to_dict()
     assert document.pop("pinned") == []
+    assert KeyPlan.from_dict(document) == PLAN
+
+
+def test_what_moves_take_besides_the_state_is_shown_where_it_is_known() -> None:
+    assert "besides" not in str(PLAN)
+    assert "; 1.2k besides the state" in str(replace(PLAN, overhead=1_200.0))
+    document = PLAN.to_dict()
+    assert document.pop("overhead") == 0
     assert KeyPlan.from_dict(document) == PLAN
 
 

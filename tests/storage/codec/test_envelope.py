@@ -144,7 +144,7 @@ def test_an_object_that_ends_within_its_header_is_damaged(length: int) -> None:
 def test_a_newer_format_says_so_before_anything_else_is_read() -> None:
     newer = struct.pack("<8sH", packed(1)[:8], FORMAT_VERSION + 1) + b"a layout that is not known here"
     with pytest.raises(
-        errors.NewerFormat, match=r"format 2, and this version reads formats up to 1. Update spark-elastic"
+        errors.NewerFormat, match=r"format 3, and this version reads formats up to 2. Update spark-elastic"
     ):
         unpack(newer, key=KEY, secret=SECRET)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from storage.codec import HEADER_GUESS_BYTES, Secret
 from storage.errors import DamagedObject, ForeignObject, InvalidStorageInput
-from storage.state import InputLog, LogRef
+from storage.state import LOG_OBJECT_BYTES, LOG_PART_BYTES, LOGGED_BYTES, InputLog, LogRef, UnitId
 from storage.state.paths import Paths
 from storage.stores.memory import MemoryStore
 from storage.stores.protocol import Store
@@ -43,6 +43,27 @@ def test_record_batches_are_logged_like_tables_and_empty_slices_not_at_all(store
     (batch,) = rows(7).to_batches()
     ref = log(store).append(0, 0, {1: batch, 2: rows()})
     assert log(store).read(ref, [1, 2]) == {1: rows(7)}
+
+
+def test_bytes_are_read_as_they_were_logged_and_take_less_than_a_table(store: MemoryStore) -> None:
+    ref = log(store).append(3, 0, {1: b"some bytes", 2: b""})
+    found = log(store).read(ref, [1, 2])
+    assert list(found) == [1]
+    assert found[1].schema.equals(LOGGED_BYTES, check_metadata=True)
+    assert found[1].column(0).to_pylist() == [b"some bytes"]
+    assert ref.size < log(store).append(3, 0, {1: pa.table({"bytes": [b"some bytes"]})}).size - 250
+
+
+def test_what_objects_and_parts_take_is_as_plans_count_it(store: MemoryStore) -> None:
+    guests, size = UnitId(0, 17, guests=True).number, 100_003
+    chance = np.random.default_rng(1)
+    parts = {guests + number: chance.bytes(size) for number in range(20)}
+    empty, one, many = (
+        log(store).append(123_456, 3, dict(list(parts.items())[:count])).size for count in (0, 1, len(parts))
+    )
+    assert abs(empty - LOG_OBJECT_BYTES) <= 64
+    assert abs(one - empty - size - LOG_PART_BYTES) <= 64
+    assert abs((many - empty) / len(parts) - size - LOG_PART_BYTES) <= 16
 
 
 def test_an_append_is_never_overwritten_by_another_one_of_the_same_input(store: MemoryStore) -> None:

@@ -1,4 +1,4 @@
-"""Figures 13 to 15: throughput and latency of a running job."""
+"""Figures 13 to 16: throughput and latency of a running job."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -53,6 +53,22 @@ def draw_scale_out(rows: Rows) -> "Figure":
         label_axes(axes, f"{name}: rows per second", "seconds", "")
     _add_strategies(figure, rows)
     return add_title(figure, "A node joins (large points)", _CAPTION)
+
+
+def draw_query(rows: Rows) -> "Figure":
+    """Draw throughput over time, one panel for each theta; strategies that move nothing are in all of them."""
+    thetas = dict(group_by(rows, "theta"))
+    unmoved = thetas.pop(None)
+    figure, (panels,) = make_panels(len(thetas), 8 * len(thetas), 5)
+    for axes, (theta, moved) in zip(panels, thetas.items(), strict=True):
+        for strategy, series in group_by([*unmoved, *moved], "strategy").items():
+            seconds, speeds = [row.seconds for row in series[1:]], [row.rows_per_second for row in series[1:]]
+            axes.plot(seconds, speeds, "o-", color=COLOURS[strategy], linewidth=1.8, markersize=4)
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        label_axes(axes, f"rows per second, theta {theta:g}", "seconds", "")
+    _add_strategies(figure, rows)
+    return add_title(figure, "TPC-H query 5 while hot customers and suppliers change", _CAPTION)
 
 
 def _add_strategies(figure: "Figure", rows: Rows) -> None:

@@ -7,6 +7,7 @@ COLOURS = {
     "mixed-bf": "#5aa9a3",
     "readj": "#98a3ad",
     "knap": "#b5343c",
+    "tasks": "#7d5ba6",
     "hash": "#1c2733",
     "ideal": "#4c9a5b",
 }
@@ -17,6 +18,7 @@ NAMES = {
     "mixed-bf": "Mixed, brute force",
     "readj": "Readj, best sigma",
     "knap": "knap (ours)",
+    "tasks": "task moves",
     "hash": "hash alone",
     "ideal": "Ideal, uniform keys",
 }

@@ -1,4 +1,4 @@
-"""The experiments of paper 000 that need a running engine: figures 13 to 15.
+"""The experiments of paper 000 that need a running engine: figures 13 to 16.
 
 They run the applications of `examples`, so they work in the repository only. The command is
 `elastic bench paper000 --engine`; docs/keys.md describes it.

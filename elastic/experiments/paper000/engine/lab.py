@@ -1,10 +1,13 @@
 """Runs of the applications on a job in threads of this process, as fast as it takes batches, with one strategy each."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from elastic.experiments.paper000.engine.scale import ENGINE_FULL, HASH, IDEAL, EngineScale
+import numpy as np
+import pyarrow as pa
+
+from elastic.experiments.paper000.engine.scale import ENGINE_FULL, HASH, IDEAL, TASKS, EngineScale
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
 from examples.frequent_patterns.texts import make_vocabulary
 from examples.harness import Application, RunSettings, Summary, run_windows
@@ -14,6 +17,9 @@ from examples.harness.report import format_verdict
 from examples.harness.results import Results
 from examples.self_join.application import TradeSelfJoin
 from examples.skewed_words.application import SkewedWords
+from examples.tpch_q5.application import RevenueByNation
+from examples.tpch_q5.stream import Purchases
+from examples.tpch_q5.tables import Tables
 from examples.workloads import KeyStream, Pace, SkewedTexts, Trades, make_symbols
 from migration.keys import plan_keys
 from migration.keys.workloads import KeyWorkload
@@ -25,9 +31,12 @@ APPLICATIONS = ("words", "self-join")
 _EVERY_MS = 100  # of event time; the stream itself has no pace
 
 
-def apply(job: "Job", strategy: str, theta: float) -> None:
-    """Rebalance the keys of a job by a strategy of `migration.keys`, unless keys are still moving."""
-    rebalance(job, "keys", theta, strategy=strategy)
+def apply(job: "Job", strategy: str, theta: float, stages: Sequence[str] = ()) -> None:
+    """Rebalance the keys of a job by a strategy of `migration.keys`, or its tasks, unless something still moves."""
+    if strategy == TASKS:
+        rebalance(job, "tasks", theta)
+    else:
+        rebalance(job, "keys", theta, stages, strategy=strategy)
 
 
 class WrongResults(AssertionError):
@@ -45,7 +54,7 @@ class EngineLab:
     scale: EngineScale = ENGINE_FULL
     seed: int = 0
     progress: ExperimentProgress = field(default_factory=SilentProgress)
-    apply: Callable[["Job", str, float], None] = apply
+    apply: Callable[["Job", str, float, Sequence[str]], None] = apply
     _is_warm: bool = field(default=False, init=False, repr=False)
 
     def words(self, strategy: str, fluctuation: float) -> Application:
@@ -63,6 +72,20 @@ class EngineLab:
         make = self.words if name == "words" else self.trades
         return make(strategy, self.scale.slow_fluctuation)
 
+    def query(self, strategy: str) -> RevenueByNation:
+        """Return the application of Figure 16."""
+        scale = self.scale
+        tables = Tables.generate(scale.query_customers, scale.query_suppliers, seed=self.seed)
+        pace = replace(self._pace, intervals_per_phase=scale.query_intervals_per_phase)
+        skew, change = (0.0, 0.0) if strategy == IDEAL else (scale.query_skew, scale.fluctuation)
+
+        def draw(count: int, seed: int) -> KeyStream:
+            return KeyStream(pa.array(np.arange(count)), scale.nodes, scale.tasks, skew, change, seed)
+
+        customers, suppliers = draw(len(tables.customers), self.seed), draw(len(tables.suppliers), self.seed + 1)
+        purchases = Purchases(tables, customers, suppliers, pace)
+        return RevenueByNation(purchases, scale.intervals_per_window, cost_microseconds=scale.cost_microseconds)
+
     def run(
         self, application: Application, strategy: str, theta: float, intervals: int, scale_out_after: int | None = None
     ) -> Summary:
@@ -78,7 +101,7 @@ class EngineLab:
             if done == scale_out_after:
                 job.scale(add=1).wait()
             if strategy not in (HASH, IDEAL):
-                self.apply(job, strategy, theta)
+                self.apply(job, strategy, theta, application.balanced)
 
         results = Results(application)
         batches = intervals * self.scale.batches_per_interval
@@ -101,7 +124,7 @@ class EngineLab:
         self._is_warm = True
         self.progress.status("warming up")
         for strategy in self.scale.strategies:
-            if strategy not in (HASH, IDEAL):
+            if strategy not in (HASH, IDEAL, TASKS):
                 plan_keys(KeyWorkload.zipf(keys=200, nodes=4).loads(), 4, strategy=strategy, relax=True)
         self.run(application, HASH, self.scale.theta, intervals=1)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from elastic.experiments.paper000.charts.engine import draw_scale_out, draw_throughput
-from elastic.experiments.paper000.engine import scale_out, throughput
+from elastic.experiments.paper000.charts.engine import draw_query, draw_scale_out, draw_throughput
+from elastic.experiments.paper000.engine import query, scale_out, throughput
 from elastic.experiments.paper000.engine.lab import EngineLab
 from elastic.experiments.results import Experiment
 
@@ -34,5 +34,12 @@ ENGINE_EXPERIMENTS: Mapping[str, Experiment[EngineLab]] = {
         scale_out.format_rows,
         draw_scale_out,
         note=f"{_SETUP} Streams are generated: the paper's traces are not available. PKG is not compared.",
+    ),
+    "figure16": Experiment(
+        "Throughput of TPC-H query 5 over time, while hot customers and suppliers change",
+        query.measure,
+        query.format_rows,
+        draw_query,
+        note=f"{_SETUP} The query reads a generated stream, not files of DBGen, and its window is a few intervals.",
     ),
 }

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 HASH, IDEAL = "hash", "ideal"
+TASKS = "tasks"  # whole tasks move, no single keys
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,15 @@ class EngineScale:
     thetas: tuple[float, ...] = (0.02, 0.08, 0.15, 0.3)
     scale_out_after: int = 4  # intervals, in Figure 15
     scale_out_intervals: int = 12
+    # Figure 16. A batch takes several rounds, each as long as its busiest node.
+    query_strategies: tuple[str, ...] = (TASKS, "mixed", "knap")  # beside hash and Ideal
+    query_thetas: tuple[float, ...] = (0.08,)
+    query_skew: float = 0.8
+    query_customers: int = 1_500
+    query_suppliers: int = 1_000
+    query_intervals: int = 12
+    query_intervals_per_phase: int = 4
+    intervals_per_window: int = 3
 
     @property
     def interval_seconds(self) -> float:
@@ -59,4 +69,11 @@ ENGINE_QUICK = EngineScale(
     thetas=(0.1,),
     scale_out_after=1,
     scale_out_intervals=3,
+    query_strategies=(TASKS, "knap"),
+    query_thetas=(0.1,),
+    query_customers=100,
+    query_suppliers=50,
+    query_intervals=4,
+    query_intervals_per_phase=2,
+    intervals_per_window=1,
 )

@@ -2,14 +2,18 @@
 
 import csv
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from elastic.experiments import ExperimentResult, run_experiments
 from elastic.experiments.paper000.engine import ENGINE_EXPERIMENTS, ENGINE_QUICK, EngineLab
-from elastic.experiments.paper000.engine.lab import WrongResults
-from elastic.experiments.paper000.engine.scale import HASH, IDEAL
+from elastic.experiments.paper000.engine.lab import WrongResults, apply
+from elastic.experiments.paper000.engine.query import QueryRow
+from elastic.experiments.paper000.engine.query import format_rows as format_query
+from elastic.experiments.paper000.engine.scale import HASH, IDEAL, TASKS
 from elastic.job.job import Job
 from examples.skewed_words.application import SkewedWords
 
@@ -22,7 +26,8 @@ class Applied:
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, float]] = Counter()
 
-    def __call__(self, job: Job, strategy: str, theta: float) -> None:
+    def __call__(self, job: Job, strategy: str, theta: float, stages: Sequence[str]) -> None:
+        assert stages
         assert job.status().state == "running"
         self.calls[strategy, theta] += 1
 
@@ -43,9 +48,10 @@ def test_every_experiment_writes_a_table_and_a_picture(
     assert result.picture.read_bytes().startswith(b"\x89PNG")
     with result.csv.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["strategy"] for row in rows} == set(ENGINE_QUICK.strategies)
+    strategies = {*ENGINE_QUICK.strategies, *([TASKS] if name == "figure16" else [])}
+    assert {row["strategy"] for row in rows} == strategies
     assert all(float(row["rows_per_second"]) > 0 for row in rows)
-    assert all(strategy in result.table for strategy in ENGINE_QUICK.strategies)
+    assert all(strategy in result.table for strategy in strategies)
 
 
 def test_strategies_are_applied_after_every_interval_except_hash_and_ideal(
@@ -55,6 +61,9 @@ def test_strategies_are_applied_after_every_interval_except_hash_and_ideal(
     by_theta = len(scale.fluctuations) * scale.intervals + 2 * scale.scale_out_intervals
     expected = {(one, scale.theta): by_theta for one in REBALANCED}
     expected |= {(one, theta): 2 * scale.intervals for theta in scale.thetas for one in REBALANCED}
+    for theta in scale.query_thetas:
+        for one in scale.query_strategies:
+            expected[one, theta] = expected.get((one, theta), 0) + scale.query_intervals
     assert quick[1].calls == expected
 
 
@@ -72,6 +81,33 @@ def test_ideal_has_as_many_rows_of_uniform_keys() -> None:
     counts = [Counter(word for words in batches for word in words.to_pylist()) for batches in rows]
     heaviest = [max(one.values()) for one in counts]
     assert heaviest[0] > 2 * heaviest[1]
+
+
+def test_a_rebalance_moves_tasks_or_the_keys_of_each_stage() -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Asked:
+        migration = None
+
+        def rebalance(self, **how: Any) -> None:
+            asked.append(how)
+
+    job: Any = Asked()
+    apply(job, TASKS, 0.1, ["one", "other"])
+    apply(job, "knap", 0.2, ["one", "other"])
+    keys = {"level": "keys", "theta": 0.2, "strategy": "knap", "queue": True}
+    assert asked == [{"level": "tasks", "tau": 0.1}, {**keys, "stage": "one"}, {**keys, "stage": "other"}]
+
+
+def test_the_throughput_of_a_query_is_that_of_all_intervals_but_the_first() -> None:
+    speeds = {"hash": [9.0, 100.0, 100.0], "ideal": [9.0, 200.0, 200.0], "knap": [9.0, 100.0, 300.0]}
+    rows = [
+        QueryRow(one, 0.1 if one == "knap" else None, number, number // 2, 0.0, speed, 1.5, 7)
+        for one, series in speeds.items()
+        for number, speed in enumerate(series)
+    ]
+    [line] = [line.split() for line in format_query(rows).splitlines() if line.startswith("knap")]
+    assert line == ["knap,", "theta", "0.1", "150", "150", "1.50", "75", "1.50", "7"]
 
 
 def test_a_run_with_wrong_results_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

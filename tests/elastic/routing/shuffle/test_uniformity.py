@@ -68,6 +68,10 @@ def test_a_slow_node_is_found_without_cost_keys() -> None:
     assert not is_uniform(measure([0.01], noise=0.5, rows=5_000, speeds=(1.0, 1.0, 1.0, 1.0, 1.3)))
 
 
+def test_a_fast_node_is_found_too() -> None:
+    assert not is_uniform(measure([0.01], noise=0.5, rows=5_000, nodes=9, speeds=(*[1.0] * 8, 0.6)))
+
+
 def test_a_node_without_company_compares_its_keys_by_size_alone() -> None:
     assert is_uniform(measure([0.01] * 10, nodes=1))
     assert not is_uniform(measure([0.01, 0.02] * 10, nodes=1))

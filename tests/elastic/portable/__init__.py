@@ -1,0 +1,1 @@
+"""Tests of state that leaves its job."""
