@@ -66,6 +66,7 @@ ElasticError
 ├── InvalidKey (also a ValueError)     a key does not match the types of the key columns
 ├── JobStopped                         the job is no longer running
 ├── StateUnavailable                   the state is moving or being restored; retry
+├── QueryFailed                        the operator raised an exception when it was asked for a key
 ├── KeysNotMeasured                    no node has measured its keys for a whole interval; retry
 ├── UnknownEvent                       the coordinator got an event that it has no handler for
 └── IllegalTransition                  a protocol got an event that its phase does not allow
@@ -846,6 +847,18 @@ class StateUnavailable(ElasticError):
         self.node = node
         where = f"node {node!r} does not have it yet" if node is not None else "no node has it now"
         super().__init__(f"the state of task {task} cannot be read: {where}. Retry in a moment.")
+
+
+class QueryFailed(ElasticError):
+    """The operator raised an exception in `lookup`."""
+
+    def __init__(self, stage: str, cause: str) -> None:
+        self.stage = stage
+        self.cause = cause
+        super().__init__(
+            f"the operator of stage {stage!r} failed to answer a query of a key: {cause}. The job continues. Correct "
+            "the operator's method lookup."
+        )
 
 
 class KeysNotMeasured(ElasticError):

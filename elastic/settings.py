@@ -43,6 +43,9 @@ class Settings:
     # Bytes per second that a node copies for units that another node serves, so that no result waits; 0 is no limit. A
     # quarter of what migrations move on two cores (100 to 170 MB/s): the stream keeps the rest.
     copy_bytes_per_second: int = 32 * _MIB
+    # How long a query of a key waits while its state moves or is being restored; 0 asks once. Longer than a hand-over,
+    # and than nodes need to load a state of 200 MB after a restart.
+    query_seconds: float = 10.0
     # Timeout of a stop, also by SIGTERM. Keep it below the time after which a supervisor kills the driver.
     stop_seconds: float = 60.0
     # Limit of batches that are committed but not published; at it the source is throttled. Enough to keep nodes busy.
@@ -119,7 +122,9 @@ class Settings:
 _KINDS: dict[str, Any] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name in {one.name for one in fields(Settings)}
 }
-_MAY_BE_ZERO = frozenset({"copy_bytes_per_second", "spares", "standbys", "step_timeout_seconds", "task_slots"})
+_MAY_BE_ZERO = frozenset(
+    {"copy_bytes_per_second", "query_seconds", "spares", "standbys", "step_timeout_seconds", "task_slots"}
+)
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:

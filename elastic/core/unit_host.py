@@ -85,6 +85,12 @@ class Answer(NamedTuple):
     value: Any
 
 
+class FailedQuery(NamedTuple):
+    """What a node answers if the operator raised an exception."""
+
+    error: str
+
+
 class _KnownStep(NamedTuple):
     step: Step
     cause: str

@@ -215,6 +215,7 @@ class Job:
     def state(self, key: Any, stage: str | None = None, *, fresh: bool = False, stale: bool = False) -> Any:
         """Return what the operator answers for a key now, after the steps that its node has taken.
 
+        While the state moves or is being restored this waits, `query_seconds` at most.
         Behind a partial stage that is as of the last time that its tasks emitted partials; `fresh` adds what they hold.
         `stale` allows a standby to answer, as of a batch that was published lately, if the node that owns the key does
         not.

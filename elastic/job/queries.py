@@ -8,18 +8,18 @@ import pyarrow as pa
 
 from elastic import threads
 from elastic.core.ids import Batch
-from elastic.core.unit_host import Answer
+from elastic.core.unit_host import Answer, FailedQuery
+from elastic.deadlines import Deadline
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
-from elastic.errors import InvalidRequest, StateUnavailable
+from elastic.errors import InvalidRequest, QueryFailed, StateUnavailable
 from elastic.operators.partial import HeldPartials
 from elastic.routing import hash_key
 from elastic.wire import PeerUnavailable, Refused
 from elastic.wire.signing import seal, unseal
 from storage.state import UnitId
 
-_ATTEMPTS = 50  # of a fresh answer, while partials move or units are being restored
-_PAUSE_SECONDS = 0.02
+_PAUSE_SECONDS = 0.02  # between two attempts, while units move or are being restored
 
 Result = TypeVar("Result")
 
@@ -32,9 +32,10 @@ class StateQueries:
         self._driver = driver
 
     def look_up(self, key: Any, stage: int, *, stale: bool = False) -> Any:
-        """Return what the operator of a stage answers for a key; `StateUnavailable` while its unit moves.
+        """Return what the operator of a stage answers for a key; waits while its unit moves or is being restored.
 
-        An answer that may be `stale` comes from a standby if the owner does not answer.
+        An answer that may be `stale` comes from a standby if the owner does not answer. Raises `StateUnavailable` after
+        `query_seconds`.
         """
         if self._context.pipeline.stages[stage].is_partial:
             pipeline = self._context.pipeline
@@ -43,6 +44,9 @@ class StateQueries:
                 f"a key of the partial stage {name!r} is in several tasks. Ask stage {following!r}, with fresh=True "
                 "for what the partial stage holds too."
             )
+        return self._retry(lambda: self._look_up(key, stage, stale=stale))
+
+    def _look_up(self, key: Any, stage: int, *, stale: bool) -> Any:
         columns, unit = self._locate(key, stage)
         published = self._driver.view.published_batch
         try:
@@ -65,14 +69,14 @@ class StateQueries:
         if before is None:
             name = self._context.pipeline.stages[stage].name
             raise InvalidRequest(f"there is no partial stage before stage {name!r}. Ask without fresh.")
-        columns, unit = self._locate(key, stage)
-        return self._retry(lambda: self._look_up_fresh(columns, unit, before))
+        return self._retry(lambda: self._look_up_fresh(key, stage, before))
 
-    def _look_up_fresh(self, key: tuple[Any, ...], unit: UnitId, before: int) -> Any:
+    def _look_up_fresh(self, key: Any, stage: int, before: int) -> Any:
+        columns, unit = self._locate(key, stage)
         published = self._driver.view.published_batch
-        held = self._find_partials(key, before)
+        held = self._find_partials(columns, before)
         tables = [answer.value.partials for answer in held if answer.value.partials.num_rows]
-        found = self._ask(unit, key, pa.concat_tables(tables) if tables else None)
+        found = self._ask(unit, columns, pa.concat_tables(tables) if tables else None)
         for answer in held:
             # Partials that a task emitted later are missing in both, those that arrived since are in both.
             if not answer.value.flushed <= found.batch <= answer.batch:
@@ -109,9 +113,12 @@ class StateQueries:
 
     def _call(self, node: str, action: str, document: dict[str, Any], unit: UnitId) -> Any:
         try:
-            return unseal(self._driver.links.call(node, action, document), self._context.secret)
+            answer = unseal(self._driver.links.call(node, action, document), self._context.secret)
         except (KeyError, Refused, PeerUnavailable) as cause:
             raise StateUnavailable(unit.task, node) from cause
+        if isinstance(answer, FailedQuery):
+            raise QueryFailed(self._context.pipeline.stages[unit.stage].name, answer.error)
+        return answer
 
     def _locate(self, key: Any, stage: int) -> tuple[tuple[Any, ...], UnitId]:
         """Return a key as one value per column, and its unit; `InvalidKey` for a key of another type."""
@@ -121,9 +128,13 @@ class StateQueries:
         return columns, self._driver.view.routing.groupings.unit_of(hashed, stage)
 
     def _retry(self, ask: Callable[[], Result]) -> Result:
-        for _ in range(_ATTEMPTS - 1):
+        """Return an answer within `query_seconds`; if none comes because the job has ended, raise what ended it."""
+        deadline = Deadline(self._context.settings.query_seconds)
+        while True:
             try:
                 return ask()
             except StateUnavailable:
+                self._driver.views.check()
+                if not deadline.left():
+                    raise
                 threads.sleep(_PAUSE_SECONDS)
-        return ask()

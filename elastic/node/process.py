@@ -34,7 +34,8 @@ from elastic.core.messages import (
 )
 from elastic.core.ordering import InOrder
 from elastic.core.pipeline import runners
-from elastic.core.unit_host import ReadyStep, UnitHost
+from elastic.core.unit_host import FailedQuery, ReadyStep, UnitHost
+from elastic.errors import StateUnavailable
 from elastic.node.context import NodeContext
 from elastic.node.heartbeat import NodeStatistics
 from elastic.node.installations import Installations
@@ -324,17 +325,23 @@ class NodeProcess:
         )
 
     def _answer(self, look_up: Callable[[], Any]) -> str:
-        """Return the sealed result of a call in the working thread, between two steps."""
-        answer: Future[Any] = threads.Future()
+        """Return the sealed result of a call in the working thread, between two steps; a `FailedQuery` if it fails.
+
+        It is sealed there too, because a result may be part of a state that the next step changes.
+        """
+        answer: Future[str] = threads.Future()
+        secret = self._context.secret
 
         def call() -> None:
             try:
-                answer.set_result(look_up())
-            except Exception as error:  # noqa: BLE001 - a question must not end the node, whatever the operator raises
+                answer.set_result(seal(look_up(), secret))
+            except StateUnavailable as error:
                 answer.set_exception(Refused(str(error)))
+            except Exception as error:  # noqa: BLE001 - a query must not end the node, whatever the operator raises
+                answer.set_result(seal(FailedQuery(repr(error)), secret))
 
         self._inbox.put(call)
-        return seal(answer.result(timeout=_LOOKUP_SECONDS), self._context.secret)
+        return answer.result(timeout=_LOOKUP_SECONDS)
 
     def _heartbeat(self) -> Heartbeat:
         self._exit_if_overdue()

@@ -89,11 +89,12 @@ class Histogram:
             return np.where(thresholds >= self.centres[0], float(self.total), 0.0).clip(*self.bounds_below(thresholds))
         left = np.clip(np.searchsorted(self.centres, thresholds, side="right") - 1, 0, len(self.centres) - 2)
         low, high = self.counts[left], self.counts[left + 1]
-        share = (thresholds - self.centres[left]) / (self.centres[left + 1] - self.centres[left])
+        start, end = self.centres[left], self.centres[left + 1]
+        share = (np.clip(thresholds, start, end) - start) / (end - start)  # 0 or 1 outside of all centres
         at_threshold = low + (high - low) * share
         inside = (np.cumsum(self.counts) - self.counts)[left] + low / 2 + (low + at_threshold) / 2 * share
         outside = np.where(thresholds < self.centres[0], 0.0, float(self.total))
-        is_inside = (share >= 0) & (share < 1)
+        is_inside = (thresholds >= start) & (thresholds < end)
         return np.asarray(np.where(is_inside, inside, outside).clip(*self.bounds_below(thresholds)))
 
 

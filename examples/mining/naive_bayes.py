@@ -135,7 +135,7 @@ def run_naive_bayes(size: Size, start_job: StartJob) -> Report:
     with start_job(naive_bayes_stages(), KEY, FEATURE_SCHEMA, size) as feed:
         for examples in batches:
             feed.send(examples.to_features())
-        streamed = NaiveBayes.query(feed.ask)
+        streamed = NaiveBayes.query(feed.job.state)
     everything = Examples.concatenate(batches)
     trained, unseen = NaiveBayes.train(everything), draw_examples(size.seed, size.batches, 2_000)
     found, expected = streamed.predict(unseen.values), trained.predict(unseen.values)

@@ -1,24 +1,20 @@
 """A job that is fed batch by batch, and scales meanwhile; here in threads of this process."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 import elastic
-from elastic.errors import StateUnavailable
 from elastic.local import LocalNetwork
 from elastic.local.run import TableSource
 from elastic.operators import Stage
 
 NODES, TASKS = 3, 16
 MORE_NODES, FEWER_NODES = 5, 2  # after a third of the batches, and after two thirds
-_ANSWER_SECONDS = 20.0
-_POLL_SECONDS = 0.005
 
 
 class Size(NamedTuple):
@@ -55,17 +51,6 @@ class Feed:
         self.append(rows)
         self._sent += 1
         self.job.process_all_available()
-
-    def ask(self, key: Any, stage: str | None = None) -> Any:
-        """Return the state of a key; retries while a migration moves it."""
-        deadline = time.monotonic() + _ANSWER_SECONDS
-        while True:
-            try:
-                return self.job.state(key, stage)
-            except StateUnavailable:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_POLL_SECONDS)
 
 
 class StartJob(Protocol):

@@ -106,7 +106,7 @@ def run_space_saving(size: Size, start_job: StartJob, counters: int = 20) -> Rep
     with start_job(space_saving_stages(counters), "word", pa.schema([("word", pa.string())]), size) as feed:
         for rows in batches:
             feed.send(rows)
-        found = {word: feed.ask(word) for word in counted}
+        found = {word: feed.job.state(word) for word in counted}
     bound = counted.total() / counters
     worst = max(abs(found[word][0] - rows) for word, rows in counted.items())
     figures = {

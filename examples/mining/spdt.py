@@ -172,7 +172,7 @@ def run_spdt(size: Size, start_job: StartJob, bins: int = 60) -> Report:
             leaves, values = np.append(leaves, new_leaves), np.concatenate([values, new_values])
             labels = np.append(labels, new_labels)
             for leaf in tree.leaves:
-                found: list[ByClass] = [feed.ask((leaf, attribute)) for attribute in range(ATTRIBUTES)]
+                found: list[ByClass] = [feed.job.state((leaf, attribute)) for attribute in range(ATTRIBUTES)]
                 here = leaves == leaf
                 difference = find_difference(found, values[here], labels[here], bins)
                 if difference is not None:

@@ -77,7 +77,7 @@ def run_top_words(size: Size, start_job: StartJob, top: int = 10) -> Report:
             rows = draw_words(size, batch)
             feed.send(rows)
             counted.update(rows["word"].to_pylist())
-            found, expected = feed.ask(_BOARD, "Ranked"), rank(counted, top)
+            found, expected = feed.job.state(_BOARD, "Ranked"), rank(counted, top)
             if found != expected:
                 wrong.append(f"after batch {batch}: {found} instead of {expected}")
     figures = {f"{place}. {word}": f"{count:,}" for place, (word, count) in enumerate(rank(counted, top), 1)}

@@ -78,6 +78,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.MigrationFailed("no node came up."),
     errors.JobStopped("words"),
     errors.StateUnavailable(5, "node-3"),
+    errors.QueryFailed("counts", "ZeroDivisionError('division by zero')"),
     errors.KeysNotMeasured(0),
     errors.UnknownEvent("an event"),
     errors.IllegalTransition("planned", "state installed"),

@@ -57,7 +57,7 @@ def test_merged_histograms_keep_their_bounds(
     assert (exact <= bounds.most).all()
     assert (bounds.fewest <= estimates).all()
     assert (estimates <= bounds.most).all()
-    assert all(low <= high for low, high in pairwise(estimates))
+    assert all(low <= high for low, high in pairwise(estimates)), (estimates.tolist(), merged)
 
 
 @given(VALUES, st.integers(40, 50))

@@ -6,11 +6,9 @@ It prints "running" when it has begun and, if it lives long enough to take all b
 import json
 import sys
 import time
-from typing import Any
 
 import pyarrow as pa
 
-from elastic.errors import StateUnavailable
 from elastic.local import LocalNetwork
 from elastic.local.run import TableSource, local_run
 from storage import Secret
@@ -61,17 +59,9 @@ def run(folder: str, operator: str) -> None:
         source.append(batch(number))
         time.sleep(_PAUSE_SECONDS)
     job.process_all_available()
-    state = {customer: _state(job, customer) for customer in CUSTOMERS}
+    state = {customer: job.state(customer) for customer in CUSTOMERS}
     job.stop()
     print(json.dumps(state), flush=True)
-
-
-def _state(job: Any, customer: str) -> Any:
-    while True:
-        try:
-            return job.state(customer)
-        except StateUnavailable:
-            time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from storage.errors import UnknownOperator
 from storage.state import Manifests
 from storage.stores.file import FileStore
 from storage.stores.memory import MemoryStore
-from tests.restarts.test_upgrades import BATCHES, NAMES, SCHEMA, rekey, state_of, totals, totals_of
+from tests.restarts.test_upgrades import BATCHES, NAMES, SCHEMA, rekey, totals, totals_of
 from tests.restarts.versions import Columns1, Columns2, Spending1, Spending2
 from tests.storage.killing import is_killed, survives
 
@@ -99,7 +99,7 @@ def test_a_new_job_continues_from_the_state_of_another(
     with start(store, operator(), 0, "copy", tasks=tasks or 16, nodes=3, rows=[rows], schema=schema) as job:
         assert len(job.routing().assignment.nodes) == 3
         encoded = {name: name if kind is None else name.encode() for name in NAMES}
-        found = {name: state_of(job, encoded[name]) for name in NAMES}
+        found = {name: job.state(encoded[name]) for name in NAMES}
         assert {name: one["total"] if isinstance(one, dict) else one for name, one in found.items()} == totals(3)
         assert job.batches() == (0, 0)
         job.stop()
@@ -171,7 +171,7 @@ def test_timers_and_keys_of_several_columns_move_with_wider_types(places: tuple[
     assert timers_in_import(store, "copy") == timers_in(store, "visits")
     wide = SHOPS.set(1, pa.field("shop", pa.int64()))
     with visits(store, "copy", [VISITS.cast(wide)], schema=wide, tasks=7) as job:
-        assert [state_of(job, key)["rows"] for key in (("ada", 1), ("fay", 1), (None, None))] == [2, 2, 2]
+        assert [job.state(key)["rows"] for key in (("ada", 1), ("fay", 1), (None, None))] == [2, 2, 2]
     with pytest.raises(ElasticError, match="key types"):
         visits(store, "copy", [VISITS], tasks=7)
 
@@ -197,7 +197,7 @@ def test_timers_that_look_through_all_state_go_to_every_task(places: tuple[Path,
     assert export(store, folder).timers["Aggregate"] > 0
     load(folder, store, tasks=3)
     with start(store, operator, 0, "copy", tasks=3, rows=[BATCHES[2]]) as job:
-        assert {name: state_of(job, name)["total"] for name in NAMES} == totals(3)
+        assert {name: job.state(name)["total"] for name in NAMES} == totals(3)
 
 
 class Newest(Operator):
@@ -224,7 +224,7 @@ def test_state_of_tasks_keeps_its_tasks(places: tuple[Path, Path]) -> None:
             load(folder, store, **options)
     load(folder, store)
     with start(store, Newest(), 0, "copy", rows=[BATCHES[2]]) as job:
-        assert state_of(job, "ada") == 2
+        assert job.state("ada") == 2
 
 
 class Opaque(Newest):
@@ -405,7 +405,7 @@ def test_rows_of_a_user_become_the_state_of_a_job(
     folder, store = user_folder(tmp_path, rows), tmp_path / "store"
     load(folder, store, operator=operator(), key="customer", schema=SCHEMA, tasks=8)
     with start(store, operator(), 0, "copy", tasks=8, rows=[BATCHES[2]]) as job:
-        assert {name: state_of(job, name) for name in found} == found
+        assert {name: job.state(name) for name in found} == found
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_windows_move_with_the_secret_of_their_job_only(places: tuple[Path, Path
         load(folder, store, secret=OTHER)
     load(folder, store)
     with start(store, operator(), 0, "copy", rows=[BATCHES[2]]) as job:
-        assert state_of(job, "ada")[0]["amount"] == 6
+        assert job.state("ada")[0]["amount"] == 6
 
 
 def TopTwo() -> Operator:  # noqa: N802 - stands for a class
@@ -463,11 +463,11 @@ def TopTwo() -> Operator:  # noqa: N802 - stands for a class
 def test_a_new_job_begins_with_an_initial_state_and_a_restart_ignores_it(tmp_path: Path) -> None:
     initial = pa.table({"customer": ["ada", "gus"], "value": [100, 200]})
     with start(tmp_path, Spending1(), 2, initial_state=initial) as job:
-        assert {name: state_of(job, name) for name in ("ada", "fay", "gus")} == {"ada": 104, "fay": 6, "gus": 200}
+        assert {name: job.state(name) for name in ("ada", "fay", "gus")} == {"ada": 104, "fay": 6, "gus": 200}
         assert len(job.routing().assignment.nodes) == 2
         job.stop()
     with start(tmp_path, Spending1(), 3, initial_state=initial) as job:
-        assert {name: state_of(job, name) for name in ("ada", "gus")} == {"ada": 110, "gus": 200}
+        assert {name: job.state(name) for name in ("ada", "gus")} == {"ada": 110, "gus": 200}
 
 
 def test_an_initial_state_that_does_not_fit_is_refused_before_anything_starts(tmp_path: Path) -> None:

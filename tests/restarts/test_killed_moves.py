@@ -17,7 +17,7 @@ from storage import Secret, Store
 from storage.state import Manifests
 from storage.stores.file import FileStore
 from tests.restarts.test_exports import SECRET, check_created, create, export, load, start
-from tests.restarts.test_upgrades import NAMES, state_of, totals
+from tests.restarts.test_upgrades import NAMES, totals
 from tests.restarts.versions import Spending1, Spending2
 from tests.storage.killing import survives, survives_files
 
@@ -132,7 +132,7 @@ def check_upgrades(prepared: Path, tmp_path: Path, stride: int) -> None:
         shutil.copytree(prepared, folder)
         whole = survives(upgrade, folder, step)
         with run_upgraded(folder) as job:
-            found = {name: state_of(job, name) for name in NAMES}
+            found = {name: job.state(name) for name in NAMES}
         assert {name: value["total"] for name, value in found.items()} == totals(3), step
         assert [found[name]["from"] for name in ("ada", "fay", "cy")] == [["1"]] * 3, step
         if whole:

@@ -52,7 +52,7 @@ def test_killed_nodes_lose_no_row_and_none_is_counted_twice(tmp_path: Path) -> N
 def test_a_standby_answers_while_its_owner_is_silent_if_the_answer_may_be_stale(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    local = start_local_job(nodes=2, standbys=1)
+    local = start_local_job(nodes=2, standbys=1, query_seconds=0.0)
     try:
         local.send(1, 2, 3, 4)
         local.job.process_all_available()

@@ -17,7 +17,7 @@ from elastic.core import events
 from elastic.core.ids import Batch
 from elastic.core.view import JobView
 from elastic.deadlines import Deadline
-from elastic.errors import IndivisibleState, InvalidJob, JobStopped, SinkFailed, StateUnavailable
+from elastic.errors import IndivisibleState, InvalidJob, JobStopped, QueryFailed, SinkFailed, StateUnavailable
 from elastic.job.job import Job
 from elastic.local import LocalNetwork, ThreadLauncher
 from elastic.local.run import TableSource, local_run
@@ -71,7 +71,7 @@ def test_a_stop_saves_everything_and_then_nothing_can_be_asked(job: Job) -> None
     assert (report.last_batch, report.published_batch, report.saved_batch) == (3, 3, 3)
     assert job.status().state == "stopped"
     assert job.await_termination(0)
-    with pytest.raises(StateUnavailable):
+    with pytest.raises(JobStopped):
         job.state("a")
     with pytest.raises(JobStopped):
         job.scale(3)
@@ -329,6 +329,22 @@ def test_a_batch_of_other_groupings_is_refused_at_once(job: Job) -> None:
     assert driver.view.newest_batch == before
 
 
+def test_a_query_waits_for_a_state_that_is_being_restored(job: Job, monkeypatch: Any) -> None:
+    queries, asked = job._queries, 0
+    ask = queries._ask
+
+    def load(unit: Any, *query: Any, **options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked < 4:
+            raise StateUnavailable(unit.task, "node-1")
+        return ask(unit, *query, **options)
+
+    monkeypatch.setattr(queries, "_ask", load)
+    assert job.state("a") == counts_of(4)["a"]
+    assert asked == 4
+
+
 def test_a_question_on_which_the_operator_fails_does_not_end_its_node() -> None:
     class Silent(CountByKey):
         def lookup(self, *_: Any) -> int:
@@ -336,7 +352,7 @@ def test_a_question_on_which_the_operator_fails_does_not_end_its_node() -> None:
 
     with local_run(BATCHES, key="word", operator=Silent(), secret=SECRET, settings=FAST) as job:
         job.process_all_available()
-        with pytest.raises(StateUnavailable):
+        with pytest.raises(QueryFailed, match=r"stage '.*' failed to answer .*ZeroDivisionError"):
             job.state("a")
         assert job.scale(1).wait(30)
         assert job.status().losses == 0

@@ -73,7 +73,7 @@ def test_protected_keys_are_guests_from_the_first_batch_on_and_only_guests_have_
 def test_a_protected_key_answers_stale_while_its_owner_is_silent_and_another_key_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with run_processes(stage_of(*PROTECTED), tmp_path, nodes=3) as local:  # type: ignore[arg-type]
+    with run_processes(stage_of(*PROTECTED), tmp_path, nodes=3, query_seconds=0.0) as local:  # type: ignore[arg-type]
         send(local, Counter())
         local.driver.wait_until_published(0, 30)
         until(lambda: len(followed(local.job)) == 4, "standbys of guests")

@@ -41,6 +41,14 @@ def job(source: TableSource) -> Iterator[Job]:
         yield job
 
 
+@pytest.fixture
+def hasty_job(source: TableSource) -> Iterator[Job]:
+    """A job whose queries do not wait."""
+    stages = partial(Stage(CountByKey(), name="counts"), "1 hour")
+    with run(source, stages, settings={**FAST, "query_seconds": 0.0}) as job:
+        yield job
+
+
 def send(job: Job, source: TableSource, words: list[str] = BATCH) -> None:
     source.append(pa.table({"word": words}, schema=SCHEMA))
     job.process_all_available()
@@ -103,32 +111,30 @@ def test_a_fresh_answer_adds_what_the_partial_stage_holds(job: Job, source: Tabl
 
 
 def test_a_fresh_answer_is_refused_while_units_are_at_other_batches(
-    job: Job, source: TableSource, monkeypatch: Any
+    hasty_job: Job, source: TableSource, monkeypatch: Any
 ) -> None:
-    send(job, source)
-    monkeypatch.setattr("elastic.job.queries._PAUSE_SECONDS", 0.0)
-    queries = job._queries
+    send(hasty_job, source)
+    queries = hasty_job._queries
     found = queries._find_partials(("hot",), 0)
     for batch, flushed in ((found[0].batch - 1, -1), (found[0].batch, found[0].batch + 1)):
         odd = found[0]._replace(batch=Batch(batch), value=type(found[0].value)(flushed, found[0].value.partials))
         monkeypatch.setattr(queries, "_find_partials", lambda *_, odd=odd: [odd, *found[1:]])
         with pytest.raises(StateUnavailable):
-            job.state("hot", fresh=True)
+            hasty_job.state("hot", fresh=True)
 
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_an_answer_from_before_what_was_published_is_refused(
-    job: Job, source: TableSource, monkeypatch: Any, fresh: bool
+    hasty_job: Job, source: TableSource, monkeypatch: Any, fresh: bool
 ) -> None:
     """A unit that is being restored repeats old batches, and all units of a new node may be at the same one."""
-    send(job, source)
-    monkeypatch.setattr("elastic.job.queries._PAUSE_SECONDS", 0.0)
-    queries, before = job._queries, Batch(job._driver.view.published_batch - 1)
+    send(hasty_job, source)
+    queries, before = hasty_job._queries, Batch(hasty_job._driver.view.published_batch - 1)
     ask, find = queries._ask, queries._find_partials
     monkeypatch.setattr(queries, "_ask", lambda *question: ask(*question)._replace(batch=before))
     monkeypatch.setattr(queries, "_find_partials", lambda *asked: [one._replace(batch=before) for one in find(*asked)])
     with pytest.raises(StateUnavailable):
-        job.state("hot", fresh=fresh)
+        hasty_job.state("hot", fresh=fresh)
 
 
 def test_an_idle_stream_emits_partials_when_the_interval_ends(source: TableSource) -> None:
