@@ -70,6 +70,7 @@ class NodeKeyStatistics:
         self._began = clock()
         self._interval = 0
         self._first_batch: Batch | None = None  # begun when the interval began; None in the first one
+        self._known_batch: Batch | None = None  # begun at the first measurement of a unit
         self._groupings_epoch: int | None = None  # of the interval; None before the first measurement
         self._measured_at = self._began
         self._rows = 0  # since the last measurement
@@ -98,6 +99,8 @@ class NodeKeyStatistics:
             del self._units[unit]
         for unit in states:
             self._counter(unit, now)  # from now on, even if it has no rows
+        if states and self._known_batch is None:
+            self._known_batch = host.begun_batch()
         for collector in self._collectors.values():
             collector.count()
         self._choose_stride(now)
@@ -106,11 +109,17 @@ class NodeKeyStatistics:
         self._groupings_epoch = host.groupings_epoch
         if now - self._began < self._settings.key_interval_seconds:
             return
-        if self._first_batch == host.begun_batch():
+        if self._is_idle(host.begun_batch()):
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
             groupings = None if host.routing is None else host.routing.groupings
             self._end_interval(now, states, groupings, host.begun_batch())
+
+    def _is_idle(self, batch: Batch) -> bool:
+        """Whether no batch has begun in the interval: then nothing says how busy the units are."""
+        if self._first_batch is not None:
+            return batch == self._first_batch
+        return batch == self._known_batch and not any(counter.rows for counter in self._units.values())
 
     def _restart_interval(self, now: float) -> None:
         self._began = now

@@ -228,6 +228,8 @@ def test_requests_that_make_no_sense_are_refused() -> None:
     with local_run(source, key="key", operator=stage, schema=schema, secret=SECRET, settings=SETTINGS) as job:
         for wrong in (
             {"level": "rows"},
+            {"level": ["keys"]},
+            {"level": "tasks", "mode": ["warm"]},
             {"level": "keys", "tau": 0.1},
             {"level": "keys", "theta": -1},
             {"level": "keys", "theta": float("nan")},

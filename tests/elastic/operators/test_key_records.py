@@ -125,6 +125,15 @@ def test_parts_of_several_units_for_one_target_join_in_their_order() -> None:
     assert counts_of(runner, state) == {1: 1, 2: 2, 3: 3}
 
 
+def test_parts_of_several_nodes_for_one_target_join_in_their_order() -> None:
+    runner = new_runner()
+    outputs = [part(runner, count(runner, {key: key}), {key: 0}).parts for key in (1, 2, 3)]
+    read = [table for one in outputs if one is not None for table in pass_through_log([one]).values()]
+    state = runner.new_state()
+    runner.step(state, read, moment_at(2))
+    assert list(counts_of(runner, state).items()) == [(1, 1), (2, 2), (3, 3)]
+
+
 class Texts(KeyedOperator):
     """Keeps a value for every key."""
 
