@@ -1,6 +1,6 @@
 """The load of the keys of a stage, from the heartbeats of all nodes: what a plan by key is made from. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -104,6 +104,7 @@ class StageKeyLoads:
     load_error: float = 0.0  # relative standard error of the load of a node that carries the mean
     protected: int = 0  # entries of the table that protected keys need wherever they are
     records: RecordBytes = NO_RECORDS
+    part_bytes: float = 0.0  # of a part besides its keys, as nodes have measured; 0 if none has
 
     def sizes(self) -> dict[int, float]:
         """Return the bytes of the state of each key, by hash."""
@@ -184,7 +185,14 @@ def compute_key_loads(
         _add_up(owners, remainder_size, len(names)),
         float(np.sqrt(keys.variance * len(names)) / keys.total_work) if keys.total_work else 0.0,
         len(getattr(routing.groupings[stage], "protected", ())),
+        part_bytes=max(_list_part_bytes(reporting, stage), default=0.0),
     )
+
+
+def _list_part_bytes(nodes: Iterable[NodeView], stage: int) -> Iterator[float]:
+    for node in nodes:
+        if node.heartbeat is not None and node.heartbeat.keys is not None:
+            yield node.heartbeat.keys.part_bytes.get(stage, 0.0)
 
 
 def _find_outdated(nodes: Iterable[NodeView]) -> set[str]:

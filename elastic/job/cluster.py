@@ -123,7 +123,7 @@ class JobCluster:
         if number not in select_counted_stages(self._pipeline, self._settings.key_statistics):
             raise KeysNotCounted([self._pipeline.stages[number].name])
         loads = compute_key_loads(view.nodes, view.routing, number, self._pipeline.stages[number].name)
-        return replace(loads, records=self._records[number])
+        return replace(loads, records=self._records[number].with_part(loads.part_bytes))
 
     @cached_property
     def _records(self) -> list[RecordBytes]:

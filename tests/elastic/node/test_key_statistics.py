@@ -30,6 +30,7 @@ from elastic.node.key_collector import KeyCollector
 from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, Stage, State, ValueState
+from elastic.operators.key_sizes import sample_sizes
 from elastic.operators.stage_runner import StepOutput
 from elastic.operators.stages import build_stages
 from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
@@ -96,6 +97,7 @@ class World:
         stage_runners = runners(pipeline, "fail")
         self.now = 0.0
         self.batch = through + 1
+        self.runners = stage_runners
         self.host = UnitHost(stage_runners)
         self.statistics = NodeKeyStatistics(given, pipeline, stage_runners, lambda: self.now)
         self.host.observe_step = self.statistics.observe_step
@@ -212,6 +214,21 @@ def test_a_node_reports_nothing_before_it_has_taken_a_batch(through: int) -> Non
 
 
 BATCHES = st.lists(st.lists(st.none() | WORDS, max_size=20), min_size=1, max_size=5)
+
+
+def test_a_report_says_what_keys_take_that_leave_their_unit() -> None:
+    world = World(SlowKey(), key_statistics_head=50)
+    for _ in range(3):
+        world.send(*[f"key {number}" for number in range(30)])
+    report = world.end_interval()
+    runner = world.runners[0]
+    values = {key: value for _, state, _ in world.host.states() for key, value in state.value.items()}
+    sizes = sample_sizes(runner, values)
+    assert report.part_bytes[0] == pytest.approx(sizes.part, abs=2)
+    [estimate] = {runner.operator.state_size({key: value}) for key, value in values.items() if len(key) == 6}
+    large = report.columns.state_bytes.max()
+    assert large == np.ceil(estimate * sizes.scale) != estimate
+    assert KeyStatistics.from_json(json.loads(json.dumps(report.to_json()))).part_bytes == report.part_bytes
 
 
 @given(BATCHES, st.dictionaries(WORDS, st.integers(0, 3)))
