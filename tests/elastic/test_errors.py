@@ -79,7 +79,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.JobStopped("words"),
     errors.StateUnavailable(5, "node-3"),
     errors.QueryFailed("counts", "ZeroDivisionError('division by zero')"),
-    errors.KeysNotMeasured(0),
+    errors.KeysNotMeasured("words", ["node-2"]),
     errors.UnknownEvent("an event"),
     errors.IllegalTransition("planned", "state installed"),
 ]

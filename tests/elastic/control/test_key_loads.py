@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -228,24 +227,50 @@ def test_a_plan_aims_at_less_than_theta_by_the_error_of_what_was_measured() -> N
         assert (aimed >= share * 0.04, plan.balanced) == (True, True)
 
 
-@pytest.mark.parametrize(("epochs", "is_measured"), [((1, 1), True), ((1, 2), False), ((2, 1), False)])
+@pytest.mark.parametrize(("epochs", "is_measured"), [((1, 1, 1), True), ((1, 2, 2), False), ((2, 1, 1), False)])
 def test_a_plan_needs_intervals_that_are_all_before_or_all_after_keys_moved(
-    epochs: tuple[int, int], is_measured: bool
+    epochs: tuple[int, int, int], is_measured: bool
 ) -> None:
     routing = routing_of({})
+    keys = {node: Key(routing.assignment.tasks_of(node)[0], 1, 0.1, 1) for node in NODES}
     nodes = [
-        node_of(node, {unit: [Key(unit.task, 1, 0.1, 1)]}, epoch=epoch)
-        for node, epoch in zip(("node-1", "node-2"), epochs, strict=True)
-        for unit in routing.units_on(node, [STAGE])[:1]
+        node_of(node, {unit: [key] if unit == UnitId(STAGE, key.hash) else [] for unit in units}, epoch=epoch)
+        for (node, key), epoch in zip(keys.items(), epochs, strict=True)
+        for units in [routing.units_on(node, [STAGE])]
     ]
-    with nullcontext() if is_measured else pytest.raises(KeysNotMeasured, match="since keys moved"):
-        assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == 2
+    if is_measured:
+        assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == len(NODES)
+        return
+    with pytest.raises(KeysNotMeasured, match="'words' have not been measured by 'node-") as refused:
+        compute_key_loads(nodes, routing, STAGE, "words")
+    late = tuple(node for node, epoch in zip(NODES, epochs, strict=True) if epoch == 1)
+    assert (refused.value.stage, refused.value.nodes) == ("words", late)
+
+
+@pytest.mark.parametrize("lost", NODES)
+def test_a_node_that_has_not_measured_its_units_is_not_taken_for_idle(lost: str) -> None:
+    routing = routing_of({})
+    keys = [Key(hashed, 10, 1.0, 1) for hashed in range(TASKS)]
+    nodes = nodes_of(routing, keys, dict.fromkeys(NODES, 10.0))
+    for silent in ([node for node in nodes if node.name != lost], [_without_a_unit(node, lost) for node in nodes]):
+        with pytest.raises(KeysNotMeasured, match=f"by '{lost}' since nodes started or since keys or tasks moved"):
+            compute_key_loads(silent, routing, STAGE)
+
+
+def _without_a_unit(node: NodeView, lost: str) -> NodeView:
+    """Return what a node reports whose last unit has come after its last interval."""
+    assert node.heartbeat is not None
+    assert node.heartbeat.keys is not None
+    if node.name != lost:
+        return node
+    report = replace(node.heartbeat.keys, units=node.heartbeat.keys.units[:-1])
+    return replace(node, heartbeat=replace(node.heartbeat, keys=report))
 
 
 @pytest.mark.parametrize("table", [{}, {6: 5}], ids=["no table", "a table of the run before"])
 def test_without_a_measured_key_there_is_nothing_to_plan_with(table: dict[int, int]) -> None:
     silent = NodeView("node-1", "i", "a", 1, serving=True, heartbeat=Heartbeat("node-1", "i"))
-    with pytest.raises(KeysNotMeasured, match="stage 1"):
+    with pytest.raises(KeysNotMeasured, match="stage 1 have not been measured by 'node-1', 'node-2', 'node-3'"):
         compute_key_loads([silent, NodeView("node-2", "j", "", 0, serving=False)], routing_of(table), STAGE)
 
 
