@@ -6,7 +6,7 @@ the file when it ends. So `elastic status` needs no arguments on the driver's ma
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -60,11 +60,19 @@ def find_connection(job: str | None, url: str | None, token: str | None, environ
     if job is None and len(known) == 1:
         [job] = known
     if job is None or job not in known:
-        running = ", ".join(sorted(known)) or "none that was started with `elastic run` or `elastic demo`"
-        problem = "several jobs or none are running" if job is None else f"no job {job!r} is running on this machine"
-        raise click.UsageError(f"{problem}. Running: {running}. Use --job, or --url for a driver on another machine.")
+        raise click.UsageError(_explain_no_connection(job, sorted(known)))
     found = known[job]
     return Connection(found["url"], job, token or found["token"])
+
+
+def _explain_no_connection(job: str | None, running: Sequence[str]) -> str:
+    elsewhere = "use --url and --job for a driver on another machine"
+    if not running:
+        what = "no job" if job is None else f"no job {job!r}"
+        return f"{what} of this user is running on this machine. Start one with `elastic run`, or {elsewhere}."
+    if job is None:
+        return f"several jobs are running: {', '.join(running)}. Name one with --job."
+    return f"no job {job!r} is running on this machine. Running: {', '.join(running)}. Name one of these, or {elsewhere}."
 
 
 def _read_connections(environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
