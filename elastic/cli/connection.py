@@ -86,7 +86,9 @@ def _explain_no_connection(job: str | None, running: Sequence[str]) -> str:
         return f"{what} of this user is running on this machine. Start one with `elastic run`, or {elsewhere}."
     if job is None:
         return f"several jobs are running: {', '.join(running)}. Name one with --job."
-    return f"no job {job!r} is running on this machine. Running: {', '.join(running)}. Name one of these, or {elsewhere}."
+    return (
+        f"no job {job!r} is running on this machine. Running: {', '.join(running)}. Name one of these, or {elsewhere}."
+    )
 
 
 def _read_connections(environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:

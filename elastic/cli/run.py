@@ -234,7 +234,9 @@ def _start_job(
             local_session(nodes, conf=spark_options) if master is None else cluster_session(master, conf=spark_options)
         )
     spark.sparkContext.setLogLevel("ERROR")
-    with explain_refusal("read the source", "Check --source, --path, --option, --schema and --select."):
+    with explain_refusal(
+        "read the source", "Check --source and its --packages, --path, --option, --schema and --select."
+    ):
         reader = spark.readStream.format(source).options(**read_options)
         loaded = (reader if schema is None else reader.schema(schema)).load(path)
         frame = loaded.selectExpr(*columns) if columns else loaded

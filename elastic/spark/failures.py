@@ -52,7 +52,11 @@ def explain_refusal(step: str, advice: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         _log.debug("Spark could not %s: %s", step, error)
-        raise SparkRefused(step, find_root_cause(_format_causes(error)), advice) from error
+        # What has a condition of Spark's is said for users; its causes are about classes that were not found.
+        is_explained = isinstance(error, PySparkException) and error.getCondition() is not None
+        raise SparkRefused(
+            step, find_root_cause(str(error) if is_explained else _format_causes(error)), advice
+        ) from error
     finally:
         for logger in loggers:
             logger.removeFilter(_drop)

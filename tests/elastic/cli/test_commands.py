@@ -301,7 +301,10 @@ def test_a_command_without_a_job_says_which_ones_are_running() -> None:
     none = elastic("status")
     assert none.exit_code == 2
     assert "no job of this user is running on this machine. Start one with `elastic run`" in none.stderr
-    with announce(Connection("http://127.0.0.1:1", "words", "")), announce(Connection("http://127.0.0.1:1", "sums", "")):
+    with (
+        announce(Connection("http://127.0.0.1:1", "words", "")),
+        announce(Connection("http://127.0.0.1:1", "sums", "")),
+    ):
         several = elastic("status")
     assert several.exit_code == 2
     assert "several jobs are running: sums, words. Name one with --job." in several.stderr

@@ -205,7 +205,7 @@ def test_results_go_from_topic_to_topic(recorded: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "store", "status", "advice"),
     [
-        ([], "/tmp/words", 2, "use file:///tmp/words"),
+        ([], "/srv/words", 2, "use file:///srv/words"),
         ([], "ftp://host/words", 2, "no store has the scheme 'ftp'"),
         ([], "s3://[words", 2, "is not a URL"),
         (["--name", "../words"], "file:///tmp/words", 1, "start with a letter or digit"),
@@ -238,5 +238,5 @@ def test_a_source_that_spark_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch
     assert done.exit_code == 1
     assert done.stderr == (
         "Error: Spark could not read the source: [PATH_NOT_FOUND] Path does not exist: /texts. "
-        "Check --source, --path, --option, --schema and --select.\n"
+        "Check --source and its --packages, --path, --option, --schema and --select.\n"
     )

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.logger import PySparkLogger
 
 from elastic.errors import NullKey, SparkRefused, StreamFailed
@@ -117,3 +117,16 @@ def test_a_refusal_is_one_line_and_its_stack_is_not_logged(capsys: pytest.Captur
 def test_errors_that_are_not_of_spark_pass_an_explanation_unchanged() -> None:
     with pytest.raises(NullKey), explain_refusal("read the source", "Check --select."):
         raise NullKey("word", 3, 17)
+
+
+def test_a_refusal_that_spark_explains_names_no_class_that_was_not_found() -> None:
+    def load() -> None:
+        error = AnalysisException(
+            errorClass="INVALID_TIMEOUT_TIMESTAMP", messageParameters={"timestamp": "nosuch", "watermark": "7"}
+        )
+        error._cause = AnalysisException("java.lang.ClassNotFoundException: nosuch.DefaultSource")  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(SparkRefused, match="nosuch") as refused, explain_refusal("read the source", "Check --source."):
+        load()
+    assert "DefaultSource" not in str(refused.value)
