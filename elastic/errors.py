@@ -22,6 +22,7 @@ ElasticError
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
+│   ├── SparkRefused                   Spark refuses its configuration, the source or an expression
 │   ├── TooFewSlots                    Spark has too few task slots for the nodes and the senders
 │   ├── SpeculationEnabled             Spark would run every node twice
 │   ├── InvalidSetting                 a setting has an invalid value
@@ -521,6 +522,15 @@ class CheckpointMismatch(ElasticError):
             f"{last_batch}: {consequence}. Restore the checkpoint that belongs to the store, or start the job under "
             "another name with a new checkpoint."
         )
+
+
+class SparkRefused(InvalidJob):
+    """Spark refuses its configuration, the source or an expression; `reason` is the innermost cause."""
+
+    def __init__(self, step: str, reason: str, advice: str) -> None:
+        self.step = step
+        self.reason = reason
+        super().__init__(f"Spark could not {step}: {reason}. {advice}")
 
 
 class StreamFailed(ElasticError):

@@ -91,6 +91,7 @@ def run(
     pipeline = checks.describe_job(given, stages, tasks)
     sinks = StageSinks.choose(sink, pipeline)
     frame, slots = unite(sorted(given, key=lambda each: each.name))
+    checks.check_trigger(frame, trigger or {})
     autoscaling = None if autoscale is None else AutoscalerSettings.from_arguments(tasks, **autoscale)
     checks.check_cluster(spark)
     access = StoreAccess(store, dict(store_settings or {}), application_secret(resolved.secret, os.environ).reveal())

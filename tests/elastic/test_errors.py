@@ -29,6 +29,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),
+    errors.SparkRefused("read the source", "Path does not exist: /texts", "Correct --path."),
     errors.StreamFailed("words", "SerializationException: size of data is not 8"),
     errors.InvalidKey("5 is no string"),
     errors.InvalidGraph("a graph that no job can run. Correct it."),
