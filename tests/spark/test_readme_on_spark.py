@@ -94,8 +94,8 @@ def command_lines() -> Iterator[str]:
 
 
 def test_the_python_examples_can_be_typed_into_a_repl(place: Path) -> None:
-    [prepare] = blocks("Ten lines of Python")
-    [example] = blocks("Ten lines of Python", "python")
+    [prepare] = blocks("In Python")
+    [example] = blocks("In Python", "python")
     shell(prepare, place)
     output, errors = repl(example + "job\njob.migration\njob.status()\n", place)
     assert_calm(errors)
@@ -118,8 +118,8 @@ def test_the_operator_can_be_typed_into_a_repl(place: Path) -> None:
 
 
 def test_the_commands_can_be_typed_into_two_shells(place: Path) -> None:
-    shell(blocks("Ten lines of Python")[0], place)
-    [commands] = blocks("Scale it")
+    shell(blocks("In Python")[0], place)
+    [commands] = blocks("Scale a job")
     run, _, others = commands.partition("\nelastic plan")
     plan, scale, watch = f"elastic plan{others}".strip().splitlines()
     job = begin(["bash", "--norc", "--noprofile", "-c", f"exec {with_test_store(run, place)}"], place)
