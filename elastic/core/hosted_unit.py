@@ -99,16 +99,16 @@ class HostedUnit:
         """Go on in the role of a handle that needs no loading; return whether a standby became active."""
         if handle.standby and (self.is_standby or self.is_released):
             if not self.is_standby:
-                self._count_anew()
+                self._reset_counters()
             self.is_standby, self.last_batch, self.epoch, self.isolated = True, None, epoch, handle.isolated
             self.has_caught_up = False
         elif self.is_standby and not handle.standby:
             self.is_standby, self.epoch, self.isolated = False, epoch, handle.isolated
             self.reported = handle.reported
-            self._count_anew()
+            self._reset_counters()
             return True
         return False
 
-    def _count_anew(self) -> None:
+    def _reset_counters(self) -> None:
         """Begin to count rows and seconds: work as a standby is no work of the task that a plan should count."""
         self.rows, self.seconds = 0, 0.0

@@ -166,7 +166,7 @@ def continue_versions(name: str, before: Mapping[str, Any], pipeline: Descriptio
     read them.
     """
     found = []
-    for stage, versions in zip(pipeline.stages, _stored_versions(name, before, pipeline), strict=True):
+    for stage, versions in zip(pipeline.stages, _read_stored_versions(name, before, pipeline), strict=True):
         operator, now = type(stage.operator).__name__, stage.operator.version
         if now in versions[:-1]:
             raise StateNewer(name, stage.name, operator, versions[-1], now)
@@ -176,13 +176,13 @@ def continue_versions(name: str, before: Mapping[str, Any], pipeline: Descriptio
     return found
 
 
-def with_stored_versions(pipeline: Description, manifest: Manifest) -> Description:
+def add_stored_versions(pipeline: Description, manifest: Manifest) -> Description:
     """Return the pipeline with the versions of states that do not name theirs: those of the job's first life."""
     stages = zip(pipeline.stages, manifest.meta["versions"], strict=True)
     return replace(pipeline, stages=tuple(replace(stage, first_version=versions[0]) for stage, versions in stages))
 
 
-def _stored_versions(name: str, before: Mapping[str, Any], pipeline: Description) -> list[list[str]]:
+def _read_stored_versions(name: str, before: Mapping[str, Any], pipeline: Description) -> list[list[str]]:
     """Return the versions by stage; releases up to 0.2 stored one text with the names and versions of all stages."""
     text = before.get("version", pipeline.version)
     pattern = " ".join(f"{re.escape(stage.name)}=(.*)" for stage in pipeline.stages)

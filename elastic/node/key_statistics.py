@@ -102,15 +102,15 @@ class NodeKeyStatistics:
             collector.count()
         self._choose_stride(now)
         if self._groupings_epoch not in (None, host.groupings_epoch):
-            self._begin_interval(now, host.begun_batch())
+            self._begin_interval(now, host.newest_begun_batch())
         self._groupings_epoch = host.groupings_epoch
         if now - self._began < self._settings.key_interval_seconds:
             return
-        if self._first_batch == host.begun_batch():
+        if self._first_batch == host.newest_begun_batch():
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
             groupings = None if host.routing is None else host.routing.groupings
-            self._end_interval(now, states, groupings, host.begun_batch())
+            self._end_interval(now, states, groupings, host.newest_begun_batch())
 
     def _restart_interval(self, now: float) -> None:
         self._began = now

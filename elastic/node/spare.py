@@ -6,7 +6,7 @@ from typing import Any
 
 from elastic import threads
 from elastic.core.messages import SpareReady
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.node.link import DriverLink
 from elastic.node.spec import NodeSpec
 from elastic.operators.columns import load_kernels
@@ -60,7 +60,7 @@ class Spare:
     def _warm_up(self) -> None:
         """Import what nodes use: operators with the pipeline, the store's library with the store."""
         load_kernels()
-        runners(self._spec.pipeline, self._spec.settings.on_error)
+        create_runners(self._spec.pipeline, self._spec.settings.on_error)
         self._spec.store.open_when_available(self._spec.settings.node_start_seconds).close()
 
     def _ready(self) -> SpareReady:

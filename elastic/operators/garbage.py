@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Disable the garbage collector inside the block; it finds what the block left afterwards.
 
     It traverses the state of all keys again and again while rows and results of a batch are created, and takes half

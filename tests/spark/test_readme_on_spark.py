@@ -101,7 +101,7 @@ def test_the_python_examples_can_be_typed_into_a_repl(place: Path) -> None:
     assert_calm(errors)
     assert re.search(r"^2 4$", output, re.MULTILINE)
     assert re.search(r"^\|\s*hello\|\s+2\|", output, re.MULTILINE)
-    assert re.search(r"^Job\('words', stopped, nodes=6, batch=0, rows=4\)$", output, re.MULTILINE)
+    assert re.search(r"^SparkJob\('words', stopped, nodes=6, batch=0, rows=4\)$", output, re.MULTILINE)
     assert re.search(r"^Migration\(4 -> 6 nodes, done, .*\)$", output, re.MULTILINE)
     assert re.search(r"^JobStatus\('words', stopped, .*\)$", output, re.MULTILINE)
 

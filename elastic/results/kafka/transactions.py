@@ -98,7 +98,7 @@ class Transactions:
             if self._failure is not None:
                 break
             if threads.monotonic() > deadline:
-                raise timed_out(f"the broker has not stored all records within {self._timeout:g} s")
+                raise create_timeout_error(f"the broker has not stored all records within {self._timeout:g} s")
         if self._failure is not None and not self._refused:
             raise KafkaException(self._failure)
 
@@ -121,7 +121,7 @@ class Transactions:
                 )
             except BufferError:
                 if threads.monotonic() > deadline:
-                    raise timed_out(f"the broker takes no records for {self._timeout:g} s") from None
+                    raise create_timeout_error(f"the broker takes no records for {self._timeout:g} s") from None
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
                 if not self._note(number, record, error.args[0]):
@@ -152,7 +152,7 @@ class Transactions:
         return is_refused
 
 
-def timed_out(why: str) -> KafkaException:
+def create_timeout_error(why: str) -> KafkaException:
     """Return the error of a wait that reached its bound."""
     return KafkaException(KafkaError(KafkaError._TIMED_OUT, why))  # noqa: SLF001 - the client's own name
 

@@ -124,7 +124,7 @@ def restore_variable(tag: str) -> Variable:
     return Variable(kind, name, schema, 1 if has_ttl else None, 0, *keys)
 
 
-def name_of(tag: str) -> str:
+def parse_name(tag: str) -> str:
     name: str = json.loads(tag)[1]
     return name
 
