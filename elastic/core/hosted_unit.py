@@ -28,7 +28,7 @@ class HostedUnit:
     saved: StateRef | None  # what it is loaded from
     through: Batch  # the batch that the saved state includes
     is_standby: bool = False
-    has_caught_up: bool = False  # a standby that has been told to be up to date
+    has_caught_up: bool = False  # a standby that was reported to be up to date
     isolated: tuple[Position, ...] = ()  # steps that a child process has to try
     last_batch: Batch | None = None  # if it is being released: the batch after which it stops
     state: UnitState | None = None

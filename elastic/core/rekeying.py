@@ -87,7 +87,7 @@ class _Rekeying:
 class Rekeyings:
     """At most one rekeying at a time; requests that concern another one change nothing.
 
-    A pause or a cancellation takes effect between two portions: what has begun is brought to its end.
+    A pause or a cancellation takes effect between two portions; a portion that has begun is completed.
     """
 
     def __init__(self, groupings: Callable[[], Groupings] | None = None) -> None:
@@ -114,7 +114,7 @@ class Rekeyings:
             self._view = None
 
     def cancel(self, rekeying_id: str) -> None:
-        """Leave out the portions that have not begun."""
+        """Skip the portions that have not begun."""
         if (rekeying := self._find(rekeying_id)) is not None:
             rekeying.is_cancelled = True
             self._view = None

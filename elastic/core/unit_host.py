@@ -86,7 +86,7 @@ class Answer(NamedTuple):
 
 
 class LookupFailure(NamedTuple):
-    """What a node answers if the operator raised an exception."""
+    """A node's answer to a query if the operator's `lookup` raised an exception."""
 
     error: str
 

@@ -63,7 +63,7 @@ def _assign_nodes(manifest: Manifest, nodes: int) -> Manifest:
 def check_groupings(name: str, manifest: Manifest, pipeline: Description) -> None:
     """Raise `IncompatibleRestart` if a stage was grouped by a table and is not any more: keys live where it says.
 
-    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all lives of a job. A
+    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all runs of a job. A
     shuffled stage has no state, and may be grouped in another way.
     """
     stored = Routing.from_json(manifest.assignment).groupings
@@ -160,7 +160,7 @@ def check_identity(name: str, before: Mapping[str, Any], now: Mapping[str, Any])
 
 
 def continue_versions(name: str, before: Mapping[str, Any], pipeline: Description) -> list[list[str]]:
-    """Return by stage the versions of the operators in all lives of the job, oldest first, with those of this one.
+    """Return by stage the versions of the operators in all runs of the job, oldest first, with those of this one.
 
     Stored states may be of any of them. Raises `StateNewer` or `MissingUpgrade` if the operator of this life cannot
     read them.

@@ -179,7 +179,7 @@ class TableStream:
                     return
                 else:
                     self._pausing.wait(_IDLE_SECONDS)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
+        except Exception as error:  # noqa: BLE001 - any error ends the job
             self._error = error
 
 

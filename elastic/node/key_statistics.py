@@ -128,7 +128,7 @@ class NodeKeyStatistics:
         return max(1, self._settings.key_statistics_counters // (len(self._units) + more))
 
     def _choose_stride(self, now: float) -> None:
-        """Count one of so many rows, a power of two, that those counted are as few per second as the settings say.
+        """Count one of 2^n rows, with the least n that keeps the counted rows per second within the settings.
 
         Batches come in bursts, so the highest rate counts; it is halved in an interval.
         """
@@ -173,7 +173,7 @@ class NodeKeyStatistics:
         self._begin_interval(now, batch)
 
     def _begin_interval(self, now: float, batch: Batch) -> None:
-        """Drop all counts. The heaviest keys of the last report are counted exactly, whatever happens."""
+        """Drop all counts. The heaviest keys of the last report are always counted exactly."""
         self._began, self._first_batch = now, batch
         self._stride = max(collector.stride for collector in self._collectors.values())
         for unit, counter in self._units.items():

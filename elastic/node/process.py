@@ -145,7 +145,7 @@ class NodeProcess:
             TakeSnapshot: self._snapshots.begin,
             ReleaseUnits: self._releases.begin,
             DropUnits: self._releases.drop,
-            LeaveJob: lambda _: self._leave("the driver told it to leave"),
+            LeaveJob: lambda _: self._leave("the driver asked it to leave"),
         }
         actions = {"command": self._receive, "lookup": self._lookup, "partials": self._find_partials}
         host = spec.host or find_own_host(spec.driver)
@@ -337,7 +337,7 @@ class NodeProcess:
                 answer.set_result(seal(look_up(), secret))
             except StateUnavailable as error:
                 answer.set_exception(Refused(str(error)))
-            except Exception as error:  # noqa: BLE001 - a query must not end the node, whatever the operator raises
+            except Exception as error:  # noqa: BLE001 - no error of a query may end the node
                 answer.set_result(seal(LookupFailure(repr(error)), secret))
 
         self._inbox.put(call)

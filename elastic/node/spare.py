@@ -39,7 +39,7 @@ class Spare:
             heartbeat_seconds=settings.heartbeat_seconds,
             silence_seconds=SILENT_TIMEOUTS * settings.node_timeout_seconds,
         )
-        actions = {"become": self._become, "leave": lambda _: self._leave("the driver told it to leave")}
+        actions = {"become": self._become, "leave": lambda _: self._leave("the driver asked it to leave")}
         self._endpoint = network.listen(spec.host or find_own_host(spec.driver), spec.token, actions)
 
     def wait(self) -> NodeSpec | None:

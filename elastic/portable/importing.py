@@ -171,7 +171,7 @@ class _Plan(NamedTuple):
 
 
 def check_absent(store: Store, secret: Secret, name: str, digest: str) -> None:
-    """Raise `JobExists` if the store has a job of this name, of whatever secret."""
+    """Raise `JobExists` if the store has a job of this name, even with another secret."""
     manifests = Manifests(store, secret, name)
     if not manifests.exists:
         return

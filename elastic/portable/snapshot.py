@@ -1,4 +1,4 @@
-"""The state of a job as of its last complete batch, whatever its snapshots include: what they lack is repeated."""
+"""The state of a job as of its last complete batch: batches after its last snapshots are replayed."""
 
 import logging
 from collections.abc import Iterator

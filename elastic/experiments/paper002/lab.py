@@ -41,7 +41,7 @@ class Setting(StreamSetting):
     next_node: bool = False
 
     def standby_homes(self, workload: KeyWorkload) -> NodeRows:
-        """Where standbys are by hash; a service level covers keys whatever they weigh."""
+        """Where standbys are by hash; a service level covers keys regardless of their work."""
         has_one = np.arange(self.keys) % 1_000 < 1_000 * self.covered
         if self.next_node:
             return np.where(has_one, (workload.home + 1) % self.nodes, NOWHERE)[:, None].astype(np.int32)

@@ -3,7 +3,7 @@
 Rows of both inputs come in one stream, and a column names the input of each, as it does in a stage with several
 inputs. A row waits for rows of the other input until the watermark says that no more of them can match. The watermark
 of a stage is at most that of each of its inputs, so a join loses nothing when one input runs ahead of the other; and
-rows of a key are in the same task, whatever their input.
+rows of a key from both inputs are in the same task.
 
 An inner join then has exactly the pairs of a batch join over all rows that are not late; an outer join also has every
 such row without a match, once, when it has become certain that none will come. Rows without a time are dropped.

@@ -97,7 +97,7 @@ class Connection:
         return transactions
 
     def has_topic(self, name: str) -> bool:
-        """Return whether the topic exists; does not create it, whatever the broker is set to."""
+        """Return whether the topic exists; does not create it, even if the broker creates topics automatically."""
         return name in self._admin.list_topics(timeout=self._timeout).topics
 
     def read_limit(self, topic: str) -> int | None:
