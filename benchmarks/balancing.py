@@ -69,7 +69,7 @@ def format_comparison(found: dict[int, dict[str, Summary]]) -> str:
                     f"{100 * speeds[one] / speeds[IDEAL]:.1f}",
                     f"{run.latency_quantile(0.5):,.0f}",
                     f"{run.latency_quantile(0.99):,.0f}",
-                    f"{_settled_p99(run):,.0f}",
+                    f"{_measure_settled_p99(run):,.0f}",
                     f"{run.mean_imbalance:.2f}",
                     f"{run.windows[-1].entries:,}",
                 ]
@@ -88,7 +88,7 @@ def format_comparison(found: dict[int, dict[str, Summary]]) -> str:
     return table(f"word count, Zipf 1.0, {SCALE.nodes} nodes, theta {THETA:g}", header, lines)
 
 
-def _settled_p99(run: Summary) -> float:
+def _measure_settled_p99(run: Summary) -> float:
     """Return the p99 without the interval in which keys move for the first time."""
     return float(np.quantile(run.latency_ms[SCALE.batches_per_interval :], 0.99))
 

@@ -6,17 +6,17 @@ ElasticError
 │   ├── UnsupportedKeyType             a key column has a type that cannot be hashed
 │   ├── InvalidEventTime               the event-time column is not a timestamp
 │   ├── NotAnOperator                  a class or another object in place of an operator
-│   ├── InvalidProcessor               a stateful processor, or how it is used, is what Spark refuses too
-│   ├── UnsupportedProcessor           a stateful processor needs what this engine does not have yet
+│   ├── InvalidProcessor               a stateful processor, or its use, is invalid, as on Spark
+│   ├── UnsupportedProcessor           a stateful processor needs a feature that this engine lacks
 │   ├── IndivisibleState               a stage is grouped by table, but its state belongs to the task
 │   ├── InvalidProtectedKeys           the keys of a stage that are to have standbys cannot have any
 │   ├── UnmergeableOperator            the keys of an operator are to be split, but its partials cannot be merged
 │   ├── StatefulShuffle                rows of a stage should go to any task, but its operator has a state
 │   ├── CombineDropsCostKey            the operator of a shuffled stage combines rows to rows without their cost key
-│   ├── InvalidGraph                   inputs and stages do not make a graph that a job can run
-│   │   ├── UnknownSource              a stage reads what is neither an input nor a stage
-│   │   ├── CyclicGraph                stages read each other in a circle
-│   │   ├── UnreachableStage           no row can come to a stage
+│   ├── InvalidGraph                   inputs and stages do not form a valid graph
+│   │   ├── UnknownSource              a stage reads a name that is neither an input nor a stage
+│   │   ├── CyclicGraph                stages read each other in a cycle
+│   │   ├── UnreachableStage           no input reaches a stage
 │   │   ├── UnreadInput                no stage reads an input
 │   │   └── SchemasDoNotFit            the rows of several sources cannot be rows of one stage
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
@@ -33,11 +33,11 @@ ElasticError
 ├── JobNameInUse                       a job of that name is running
 ├── IncompatibleRestart                the stored state belongs to another version of the job
 │   ├── MissingUpgrade                 an operator has another version, and no method that upgrades the stored state
-│   └── StateNewer                     a newer version of an operator has taken the state over before
+│   └── StateNewer                     a newer version of an operator has already run this job
 ├── UpgradeFailed                      the operator's upgrade of a stored state raised
 ├── JobExists                          state should be imported as a job that the store has already
-├── InvalidExport                      exported files are damaged, forged, or not what they should be
-├── StateNotPortable                   the state of a stage cannot leave its job, or not for so many tasks or such keys
+├── InvalidExport                      exported files are damaged, forged or invalid
+├── StateNotPortable                   the state of a stage cannot be exported, or not imported for these tasks or keys
 ├── CheckpointMismatch                 Spark's checkpoint and the stored state do not belong together
 ├── StreamFailed                       Spark's query failed in the source, a record or an expression
 ├── NullKey                            rows have no key, and null_keys is "fail"
@@ -48,7 +48,7 @@ ElasticError
 ├── InvalidStateCall                   a stateful processor used a state or a timer as Spark does not allow it
 ├── InvalidOutput                      the operator emitted rows that do not match its declaration
 ├── NodeInUse                          a node that should be removed still owns tasks
-├── PoisonedStep                       process after process died in the same step
+├── PoisonedStep                       several processes in a row died in the same step
 ├── NodeStartFailed                    a node failed to start, repeatedly
 ├── NodeStartTimeout                   Spark did not start the nodes in time
 ├── SparkLost                          Spark's JVM is gone, and with it the stream and the nodes
@@ -139,7 +139,7 @@ class NotAnOperator(InvalidJob):
 
 
 class InvalidProcessor(InvalidJob):
-    """A stateful processor, or how it is used, is what Spark refuses too."""
+    """A stateful processor, or its use, is invalid, as on Spark."""
 
     def __init__(self, processor: str, why: str) -> None:
         self.processor = processor
@@ -148,7 +148,7 @@ class InvalidProcessor(InvalidJob):
 
 
 class UnsupportedProcessor(InvalidJob):
-    """A stateful processor needs what this engine does not have yet, though Spark has it."""
+    """A stateful processor needs a feature of Spark that this engine lacks."""
 
     def __init__(self, feature: str, advice: str) -> None:
         self.feature = feature
@@ -217,11 +217,11 @@ class CombineDropsCostKey(InvalidJob):
 
 
 class InvalidGraph(InvalidJob):
-    """Inputs and stages do not make a graph that a job can run."""
+    """Inputs and stages do not form a graph that a job can run."""
 
 
 class UnknownSource(InvalidGraph):
-    """A stage reads what is neither an input nor a stage."""
+    """A stage reads a name that is neither an input nor a stage."""
 
     def __init__(self, stage: str, source: str, known: Iterable[str]) -> None:
         self.stage = stage
@@ -234,19 +234,19 @@ class UnknownSource(InvalidGraph):
 
 
 class CyclicGraph(InvalidGraph):
-    """Stages read each other in a circle."""
+    """Stages read each other in a cycle."""
 
     def __init__(self, stages: Iterable[str]) -> None:
         self.stages = tuple(stages)
         way = " -> ".join([*self.stages, self.stages[0]])
         super().__init__(
-            f"stages read each other in a circle: {way}. Name fewer of them in inputs=; an operator that needs its "
+            f"stages read each other in a cycle: {way}. Name fewer of them in inputs=; an operator that needs its "
             "own rows again emits them with ToSelf."
         )
 
 
 class UnreachableStage(InvalidGraph):
-    """No row can come to a stage."""
+    """No input reaches a stage."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
@@ -493,7 +493,7 @@ class InvalidExport(ElasticError):
 
 
 class StateNotPortable(ElasticError):
-    """The state of a stage cannot leave its job, or not for so many tasks or such keys; nothing was imported."""
+    """The state of a stage cannot be exported, or not imported for these tasks or keys; nothing was imported."""
 
     def __init__(self, stage: str, why: str) -> None:
         self.stage = stage
@@ -647,7 +647,7 @@ class NodeInUse(ElasticError):
 
 
 class PoisonedStep(ElasticError):
-    """Process after process died in the same step, so the next one would too.
+    """Several processes in a row died in the same step, so the next one would too.
 
     `tasks` are those that the last process was working on, `reason` is why it was lost.
     """

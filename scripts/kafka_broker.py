@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-_START_SECONDS = 60.0  # it takes 3 s, and several times that beside other tests
-_STOP_SECONDS = 15.0
+from scripts.server_process import ServerProcess, find_free_port
+
 _CALL_SECONDS = 15.0
 _CLUSTER_ID = "c3BhcmstZWxhc3RpYzEyMw"
 # Tests start it often and give it little to do: compile quickly, and collect garbage with one thread.
@@ -39,54 +39,30 @@ def connector_package() -> str:
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{_ask_script('--connector')}"
 
 
-class KafkaBroker:
-    """A broker, its own controller; it can be stopped, killed and restarted on the same port, and keeps its records."""
+class KafkaBroker(ServerProcess):
+    """A broker that is its own controller and keeps its records when it is restarted."""
+
+    start_seconds = 60.0  # it takes 3 s, and several times that beside other tests
+    stop_seconds = 15.0
 
     def __init__(self, jars: Path, folder: Path, port: int = 0, **properties: str) -> None:
-        self._log = folder / "broker.log"
-        self._process: subprocess.Popen[bytes] | None = None
         self._data = folder / "data"
         self._java = [_find_java(), *_JAVA, "-cp", f"{jars}/*"]
-        self.port = port or _find_free_port()
+        self.port = port or find_free_port()
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         self._properties = folder / "server.properties"
-        settings = {**self._settings(_find_free_port()), **properties}
+        super().__init__([*self._java, "kafka.Kafka", str(self._properties)], folder / "broker.log")
+        settings = {**self._settings(find_free_port()), **properties}
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
     def __repr__(self) -> str:
         return f"<Kafka at {self.bootstrap_servers}>"
 
     def start(self) -> None:
-        """Start the process and wait until it responds."""
+        """Start the broker and wait until it responds; format its folder first if it is new."""
         if not (self._data / "meta.properties").exists():
             self._format()
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603
-                [*self._java, "kafka.Kafka", str(self._properties)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError(f"{self} did not start. Its log: {self._log.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        """Terminate the process gracefully."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill()
-            self._process = None
-
-    def kill(self) -> None:
-        """Kill the process with kill -9."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        super().start()
 
     def create_topic(self, name: str, partitions: int = 2, **config: str) -> str:
         """Create a topic and return its name; names in `config` have underscores for dots."""
@@ -136,7 +112,7 @@ class KafkaBroker:
 
     def _format(self) -> None:
         command = [*self._java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_START_SECONDS)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.start_seconds)  # noqa: S603
         if done.returncode:
             raise RuntimeError(f"{self} could not format its folder: {(done.stdout + done.stderr)[-2000:]}")
 
@@ -178,12 +154,8 @@ def kafka_broker(folder: Path, port: int = 0, **properties: str) -> Iterator[Kaf
     jars = find_kafka()
     if jars is None:
         raise RuntimeError("Kafka is not downloaded. Run scripts/kafka.sh, which needs Java and Maven.")
-    broker = KafkaBroker(jars, folder, port, **properties)
-    broker.start()
-    try:
+    with KafkaBroker(jars, folder, port, **properties).running() as broker:
         yield broker
-    finally:
-        broker.stop()
 
 
 def _ask_script(option: str) -> str:
@@ -195,12 +167,6 @@ def _ask_script(option: str) -> str:
 def _find_java() -> str:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
-
-
-def _find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

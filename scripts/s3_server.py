@@ -4,11 +4,9 @@ import argparse
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -18,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from scripts.server_process import ServerProcess, find_free_port
+
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 REGION = "us-east-1"  # both servers accept any
-_START_SECONDS = 30.0  # MinIO takes 0.4 s and moto 0.8 s; more on an overloaded machine
-_STOP_SECONDS = 10.0  # MinIO takes 2 s after heavy load
 
 
 def find_minio() -> Path | None:
@@ -34,21 +32,22 @@ def find_minio() -> Path | None:
     return binary if os.access(binary, os.X_OK) else None
 
 
-class S3Server:
-    """One server process, which can be stopped, killed and restarted on the same port with the same credentials.
+class S3Server(ServerProcess):
+    """One S3 server, which keeps its credentials when it is restarted.
 
     MinIO keeps its objects across a restart; moto keeps them in memory and starts empty.
     """
+
+    start_seconds = 30.0  # MinIO takes 0.4 s and moto 0.8 s; more on an overloaded machine
+    stop_seconds = 10.0  # MinIO takes 2 s after heavy load
 
     def __init__(self, name: str, command: Sequence[str], port: int, ready: str, log: Path) -> None:
         self.name = name
         self.endpoint = f"http://127.0.0.1:{port}"
         self.access_key = f"user-{secrets.token_hex(8)}"
         self._secret_key = secrets.token_hex(20)
-        self._command = command
+        super().__init__(command, log)
         self._ready = self.endpoint + ready
-        self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name} at {self.endpoint}>"
@@ -86,36 +85,6 @@ class S3Server:
         with closing(client), suppress(client.exceptions.BucketAlreadyOwnedByYou):
             client.create_bucket(Bucket=name)
 
-    def start(self) -> None:
-        """Start the process and wait until it responds."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603
-                self._command, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError(f"{self} did not start. Its log: {self._log.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.02)
-
-    def stop(self) -> None:
-        """Terminate the process gracefully."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill()
-            self._process = None
-
-    def kill(self) -> None:
-        """Kill the process, as a power cut would."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
     def _is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(self._ready, timeout=1) as response:  # noqa: S310
@@ -142,33 +111,23 @@ def minio_server(folder: Path, port: int = 0) -> Iterator[S3Server]:
     binary = find_minio()
     if binary is None:
         raise RuntimeError("MinIO is not built. Run scripts/minio.sh, or use moto.")
-    port = port or _find_free_port()
+    port = port or find_free_port()
     address = ["--address", f"127.0.0.1:{port}", "--certs-dir", str(folder / "certs")]
     command = [str(binary), "server", "--quiet", *address, str(folder / "data")]
-    yield from _run(S3Server("MinIO", command, port, "/minio/health/ready", folder / "minio.log"))
+    with S3Server("MinIO", command, port, "/minio/health/ready", folder / "minio.log").running() as server:
+        yield server
 
 
 @contextmanager
 def moto_server(port: int = 0) -> Iterator[S3Server]:
     """Run moto, which accepts any credentials and checks conditions without a lock."""
-    port = port or _find_free_port()
+    port = port or find_free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with tempfile.TemporaryDirectory(prefix="moto-") as folder:
-        yield from _run(S3Server("moto", command, port, "/moto-api/", Path(folder) / "moto.log"))
-
-
-def _run(server: S3Server) -> Iterator[S3Server]:
-    server.start()
-    try:
+    with (
+        tempfile.TemporaryDirectory(prefix="moto-") as folder,
+        S3Server("moto", command, port, "/moto-api/", Path(folder) / "moto.log").running() as server,
+    ):
         yield server
-    finally:
-        server.stop()
-
-
-def _find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -30,7 +30,7 @@ class Decisions(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         decision = record.args[0] if isinstance(record.args, tuple) and record.args else None
         is_marked = isinstance(getattr(decision, "event", None), NodeLost | UnitsInstalled)
-        if is_marked or _installed_by(decision):
+        if is_marked or _find_installed(decision):
             self._decided.append((decision, record.created))
 
     def find(self, node: str, since: float) -> Marks | None:
@@ -41,7 +41,7 @@ class Decisions(logging.Handler):
             event = decision.event
             if not noticed:
                 noticed = at if at >= since and isinstance(event, NodeLost) and event.node == node else 0.0
-            if noticed and not told and (units := _installed_by(decision)):
+            if noticed and not told and (units := _find_installed(decision)):
                 told, missing = at, units
             if told and isinstance(event, UnitsInstalled):
                 missing.difference_update(event.units)
@@ -50,7 +50,7 @@ class Decisions(logging.Handler):
         return None
 
 
-def _installed_by(decision: Any) -> set[UnitId]:
+def _find_installed(decision: Any) -> set[UnitId]:
     """Return the units that a decision gave to nodes, other than as standbys."""
     sent = (one.message for one in getattr(decision, "commands", ()) if isinstance(one, Send))
     messages = [message for message in sent if isinstance(message, InstallUnits)]

@@ -19,7 +19,7 @@ from benchmarks.failover.events import Decisions, listen_to_decisions
 from examples.demo.demo import MINING
 from examples.demo.proof import Proof, prove
 from examples.demo.response_times import response_times
-from examples.demo.source import clocked_numbers, find_start
+from examples.demo.source import find_start, stream_clocked_numbers
 from examples.demo.timeline import Timeline
 from examples.frequent_patterns.audit import Audit
 from examples.frequent_patterns.board import Board
@@ -75,7 +75,7 @@ def measure_kills(spark: SparkSession, load: Load, *, kills: int, **settings: An
     moments: list[float] = []
     measured = Measured()
     with TemporaryDirectory(prefix="bench-failover-", ignore_cleanup_errors=True) as folder:
-        numbers = clocked_numbers(spark, audit.per_batch, load.every_ms)
+        numbers = stream_clocked_numbers(spark, audit.per_batch, load.every_ms)
         job = patterns_job(
             take_texts(numbers, audit.texts),
             store=(Path(folder) / "store").as_uri(),

@@ -222,7 +222,7 @@ class Plan(BaseModel):
 
 
 class KeyPlan(BaseModel):
-    """Keys that move between nodes, what that costs, and the balance that they lead to."""
+    """Keys that move between nodes, the cost of the moves, and the balance that they lead to."""
 
     strategy: str
     nodes: list[str]

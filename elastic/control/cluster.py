@@ -54,7 +54,7 @@ class Cluster(Protocol):
         ...
 
     def standbys(self) -> "StandbyCopies | None":
-        """Return the copies of tasks on standbys; None if there are none, or not as many in all stages with state."""
+        """Return the copies of tasks on standbys; None if there are none, or if stages with state differ in number."""
         ...
 
     def has_reserves(self) -> bool:
@@ -118,7 +118,7 @@ class Cluster(Protocol):
         ...
 
     def cancel(self, migration: str) -> None:
-        """Leave out what has not begun. Returns when that is in effect, like `resume`."""
+        """Skip the moves that have not begun. Returns when that is in effect, like `resume`."""
         ...
 
     def note(self, migration: str, line: str) -> None:

@@ -48,7 +48,7 @@ class AwaitedAction(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a migration has moved, and what it moves in all."""
+    """What a migration has moved so far, and what it moves in total."""
 
     done: int
     all: int
@@ -220,7 +220,7 @@ class MigrationHandle(ABC, Generic[_Plan, _View]):
             self._resumed.set()
 
     def cancel(self) -> None:
-        """Leave out what has not begun; what has is brought to its end and committed.
+        """Skip the moves that have not begun; those in flight are completed and committed.
 
         If that waits for a node whose step is overdue, the node's process is ended and another one takes its place.
         """

@@ -31,8 +31,9 @@ class StageKeys:
     """The measured keys of a stage, each once, ascending by hash; all columns have one length.
 
     They are the heaviest keys of every node, and every key of the stage's key table. Each is in the unit where the
-    routing places it now, whatever unit counted it. `rows` and `seconds` are those of the last interval of the nodes,
-    which is not of the same length for all; `work` is in seconds of processing per batch, or per second.
+    routing places it now, which may not be the unit that counted it. `rows` and `seconds` are those of the last
+    interval of the nodes, which is not of the same length for all; `work` is in seconds of processing per batch, or per
+    second.
 
     All other keys together are the remainder, by unit. Units that no heartbeat of their owner reported are missing.
     """

@@ -1,4 +1,4 @@
-"""What the journal says of a migration when it begins, and when it is over."""
+"""The journal records of a migration: one when it begins, one when it is over."""
 
 from typing import Protocol
 
@@ -8,20 +8,20 @@ from storage.journal import JournalRecord, KeysBegan, KeysEnded, MigrationBegan,
 
 
 class Records(Protocol):
-    """What the journal says of a migration."""
+    """Creates the journal records of a migration."""
 
-    def began(self) -> JournalRecord: ...
-    def ended(self, outcome: str, error: str | None) -> JournalRecord: ...
+    def create_begin(self) -> JournalRecord: ...
+    def create_end(self, outcome: str, error: str | None) -> JournalRecord: ...
 
 
 class TaskRecords:
-    """The plan with the workload that it was made for, and what came of it."""
+    """Records the plan of a migration of tasks with its workload, and the outcome."""
 
     def __init__(self, migration: TaskMigration, workload: Workload) -> None:
         self._migration = migration
         self._workload = workload
 
-    def began(self) -> MigrationBegan:
+    def create_begin(self) -> MigrationBegan:
         migration = self._migration
         return MigrationBegan(
             mode=migration.mode,
@@ -30,7 +30,7 @@ class TaskRecords:
             workload=self._workload.to_dict(),
         )
 
-    def ended(self, outcome: str, error: str | None) -> MigrationEnded:
+    def create_end(self, outcome: str, error: str | None) -> MigrationEnded:
         migration, progress = self._migration, self._migration.progress()
         return MigrationEnded(
             outcome=outcome,
@@ -56,7 +56,7 @@ class KeyRecords:
         self._migration = migration
         self._stage = stage
 
-    def began(self) -> KeysBegan:
+    def create_begin(self) -> KeysBegan:
         plan = self._migration.plan
         return KeysBegan(
             stage=self._stage,
@@ -71,7 +71,7 @@ class KeyRecords:
             note=plan.note,
         )
 
-    def ended(self, outcome: str, error: str | None) -> KeysEnded:
+    def create_end(self, outcome: str, error: str | None) -> KeysEnded:
         progress = self._migration.progress()
         return KeysEnded(
             outcome=outcome,

@@ -186,14 +186,14 @@ class Scaler:
         failure: Exception | None = None
         try:
             _log.info("migration begins: %s reason=%s", repr(migration), migration.plan.reason)
-            self._journal.append(records.began())
+            self._journal.append(records.create_begin())
             migrate(migration)
             outcome = "cancelled" if migration.is_cancelled else "done"
         except Exception as error:  # noqa: BLE001 - raised by `Migration.wait`, and recorded in the journal
             _log.exception("the migration failed")
             outcome, failure = "failed", error
         try:
-            self._journal.append(records.ended(outcome, None if failure is None else str(failure)))
+            self._journal.append(records.create_end(outcome, None if failure is None else str(failure)))
         except StorageError as error:
             _log.warning("the journal has no record of the end of a migration (%s): %s", outcome, error)
         self._turn.release()

@@ -18,7 +18,7 @@ def measure_share(owned: Iterable[UnitStatistics], followed: Iterable[UnitStatis
     """Return what a standby works, as a share of what its owner does; None while too little is measured.
 
     A standby has taken other steps than its owner: it began later, and lags behind. So the seconds of each unit are
-    compared by row, and a unit counts for as much as its owner worked.
+    compared per row, and weighted by the work of its owner.
     """
     owners = {one.unit: one for one in owned if one.rows}
     rows: dict[UnitId, int] = defaultdict(int)
@@ -57,7 +57,7 @@ class StandbyCopies:
         """Return the plan with the standbys that the engine will have, and the copies that it makes for them.
 
         A former owner has a copy only if it switched roles with a standby.
-        The reason says how much the work of standbys counts for in the loads.
+        The reason names the share of standbys' work in the loads.
         """
         after = carry_standbys(self.routing, plan.target)
         hosts = self._expect_hosts(plan.target.nodes)

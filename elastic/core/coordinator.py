@@ -169,7 +169,7 @@ class Coordinator:
             self.placement.standbys(),
             self.hand_overs.view(),
             self.hand_overs.is_moving,
-            self.rekeyings.view(self._awaited_by_rekeying()),
+            self.rekeyings.view(self._find_nodes_awaited_by_rekeying()),
             self.rekeyings.is_due,
             not self.batches.is_complete and (self.rekeyings.is_due or self.rekeyings.is_committing),
             self.snapshots.ended,
@@ -223,7 +223,7 @@ class Coordinator:
         return decided
 
     def _installation(self, units: Iterable[UnitId], node: str) -> InstallUnits:
-        handles = tuple(self._handle_of(unit) for unit in units)
+        handles = tuple(self._create_handle(unit) for unit in units)
         return InstallUnits(
             self._epoch(),
             handles,
@@ -231,12 +231,12 @@ class Coordinator:
             self.crashes.is_careful(node),
             self.crashes.suspects(node),
             self.placement.committed,
-            self._published_for_standbys(),
+            self._find_batch_for_standbys(),
         )
 
     def _standby_installation(self, units: Iterable[UnitId], _node: str) -> InstallUnits:
         """Let a node follow units from their saved states, whatever is on its way elsewhere."""
-        handles = tuple(self._saved_handle_of(unit)._replace(standby=True) for unit in units)
+        handles = tuple(self._create_saved_handle(unit)._replace(standby=True) for unit in units)
         routing, published = self.placement.committed, self.batches.published
         return InstallUnits(self._epoch(), handles, self._steps_for(handles), routing=routing, published=published)
 
@@ -245,18 +245,18 @@ class Coordinator:
         oldest = min((handle.through for handle in handles), default=self.batches.newest.batch)
         return self.batches.steps_after(oldest)
 
-    def _published_for_standbys(self) -> Batch:
+    def _find_batch_for_standbys(self) -> Batch:
         return self.batches.published if self.placement.following() else NO_BATCH
 
-    def _handle_of(self, unit: UnitId) -> UnitHandle:
+    def _create_handle(self, unit: UnitId) -> UnitHandle:
         """With the newest state there is: one that was released on its way is not older than the last snapshot."""
-        handle, released = self._saved_handle_of(unit), self.placement.released_state(unit)
+        handle, released = self._create_saved_handle(unit), self.placement.released_state(unit)
         if released is None or released.ref.batch < handle.through:
             return handle
         source = self.nodes.address(released.source) if released.source is not None else None
         return handle._replace(state=released.ref, through=Batch(released.ref.batch), source=source)
 
-    def _saved_handle_of(self, unit: UnitId) -> UnitHandle:
+    def _create_saved_handle(self, unit: UnitId) -> UnitHandle:
         """With the state that the manifest names; a unit without state begins with the first batch to report."""
         saved, reported, through = self.manifest.units[unit], self.batches.reported(unit), self._through(unit)
         if unit.stage in self._stateless and saved is None:
@@ -387,7 +387,7 @@ class Coordinator:
         if event.routing is not None:
             self.placement.commit(event.routing)
         routing, costs = self._take_routing_for_nodes(), self._take_costs_for_nodes()
-        message = ApplyStep(self._epoch(), step, routing, costs, self._published_for_standbys())
+        message = ApplyStep(self._epoch(), step, routing, costs, self._find_batch_for_standbys())
         return [command for name in self.placement.hosts_of_units() for command in self.nodes.send(name, message)]
 
     def _take_routing_for_nodes(self) -> Routing | None:
@@ -472,7 +472,7 @@ class Coordinator:
         request(self.hand_overs)
         request(self.rekeyings)
 
-    def _awaited_by_rekeying(self) -> set[str]:
+    def _find_nodes_awaited_by_rekeying(self) -> set[str]:
         batch = self.rekeyings.batch
         return set() if batch is None else {self.placement.owner(unit) for unit in self.batches.missing(batch)}
 

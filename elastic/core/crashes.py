@@ -21,7 +21,7 @@ class Death(NamedTuple):
 
 @dataclass
 class _Record:
-    """What is known of one node, whatever its incarnation."""
+    """What is known of one node, across its incarnations."""
 
     replaced: bool = False  # whether an incarnation was lost and the next has not caught up
     taking: StepStarted | None = None
@@ -75,7 +75,7 @@ class Crashes:
         return tuple(sorted(self._records[node].deaths)) if node in self._records else ()
 
     def isolate(self, death: Death) -> bool:
-        """Have these units take the step in a child process from now on; False if they did already."""
+        """Have these units take the step in a child process from now on; False if they already do."""
         new = [unit for unit in death.units if death.position not in self._isolated[unit]]
         for unit in new:
             self._isolated[unit].add(death.position)

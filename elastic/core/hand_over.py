@@ -277,7 +277,7 @@ class HandOvers:
 
     def begin(self, spec: events.MigrationRequested) -> list[Command]:
         abandoned = self._close_lease()
-        waiting = [_hand_overs(moves) for moves in spec.mini_migrations if moves]
+        waiting = [_group_moves(moves) for moves in spec.mini_migrations if moves]
         self._migration = _Migration(spec, spec.current, waiting, is_paused=spec.paused)
         return abandoned
 
@@ -332,7 +332,7 @@ class HandOvers:
             return [commands.CloseMigrationLease(lease)]
         migration.lease_requested = False
         migration.lease = lease
-        next_mini = self._from_owners(migration.waiting.pop(0))
+        next_mini = self._redirect_to_owners(migration.waiting.pop(0))
         migration.in_flight = [_InFlight(hand_over, missing=set(hand_over.tasks)) for hand_over in next_mini]
         if not next_mini:
             self._add_stranded(migration)
@@ -354,7 +354,7 @@ class HandOvers:
         waiting = [one for one in migration.in_flight if one.hand_over.target == report.node and one.awaits_target]
         if any(not one.missing.isdisjoint(tasks) for one in waiting):
             migration.direct_bytes += report.direct_bytes
-            migration.story.append(f"{report.node} installed tasks {_listed(tasks)}")
+            migration.story.append(f"{report.node} installed tasks {_join_tasks(tasks)}")
         for one in waiting:
             one.missing.difference_update(tasks)
             if not one.missing:
@@ -375,7 +375,7 @@ class HandOvers:
 
     def node_lost(self, node: str) -> list[Command]:
         self._unconfirmed.pop(node, None)
-        self._split_followed(node)
+        self._retarget_followers(node)
         decided: list[Command] = []
         for one in self._migration.in_flight if self._migration is not None else ():
             if one.hand_over.source == node:
@@ -385,7 +385,7 @@ class HandOvers:
                 decided += self._advance(one, HandOverEvent.TARGET_LOST)
         return decided
 
-    def _split_followed(self, lost: str) -> None:
+    def _retarget_followers(self, lost: str) -> None:
         """Let targets follow the standbys that have taken over from a lost source; the other tasks still are its own.
 
         A target that has taken over itself is told to install what it has, like one whose source is lost for good.
@@ -446,7 +446,7 @@ class HandOvers:
             migration.spec.id,
             migration.assignment,
             tuple(one.hand_over for one in migration.in_flight),
-            tuple(_awaited(migration.in_flight)),
+            tuple(_list_awaited_nodes(migration.in_flight)),
             migration.is_paused,
             migration.is_cancelled,
             migration.committing is not None,
@@ -505,17 +505,17 @@ class HandOvers:
                 if all(self._batches.has_reported(one.unit, one.batch) for one in report.last_batches):
                     reports.remove(report)
                     self._placement.units_released(source, report.states, stored=report.stored)
-                    decided += self._released(report)
+                    decided += self._record_releases(report)
         return decided
 
-    def _released(self, report: UnitsReleased) -> list[Command]:
+    def _record_releases(self, report: UnitsReleased) -> list[Command]:
         decided: list[Command] = []
         tasks = {Task(one.unit.task) for one in report.last_batches}
         for one in self._migration.in_flight if self._migration is not None else ():
             is_source = one.hand_over.source == report.node and tasks.issuperset(one.hand_over.tasks)
             if is_source and one.phase is HandOverPhase.RELEASING and self._migration is not None:
                 self._migration.stored_bytes += sum(ref.size for ref in report.states)
-                self._migration.story.append(f"{report.node} released tasks {_listed(sorted(tasks))}")
+                self._migration.story.append(f"{report.node} released tasks {_join_tasks(sorted(tasks))}")
                 decided += self._advance(one, HandOverEvent.STATE_RELEASED)
         return decided
 
@@ -538,7 +538,7 @@ class HandOvers:
         working = {*after.owners, *set(migration.spec.current.nodes).intersection(target.nodes)}
         return ScatteredAssignment.from_owners(after.owners, [node for node in nodes if node in working])
 
-    def _from_owners(self, mini: Sequence[HandOver]) -> list[HandOver]:
+    def _redirect_to_owners(self, mini: Sequence[HandOver]) -> list[HandOver]:
         """Return the hand-overs of a mini-migration from the nodes that own the tasks now.
 
         Another node than planned does after a standby has taken over; if that is the target, nothing is left to do.
@@ -578,7 +578,7 @@ class HandOvers:
         return [commands.CloseMigrationLease(lease)]
 
 
-def _hand_overs(moves: Sequence[Move]) -> list[HandOver]:
+def _group_moves(moves: Sequence[Move]) -> list[HandOver]:
     """Group the moves of one mini-migration by source and target."""
     pairs: dict[tuple[str, str], list[Move]] = defaultdict(list)
     for move in moves:
@@ -589,7 +589,7 @@ def _hand_overs(moves: Sequence[Move]) -> list[HandOver]:
     ]
 
 
-def _awaited(in_flight: Sequence[_InFlight]) -> list[AwaitedNode]:
+def _list_awaited_nodes(in_flight: Sequence[_InFlight]) -> list[AwaitedNode]:
     found = []
     for one in in_flight:
         if one.phase is HandOverPhase.FOLLOWING:
@@ -601,5 +601,5 @@ def _awaited(in_flight: Sequence[_InFlight]) -> list[AwaitedNode]:
     return found
 
 
-def _listed(tasks: Sequence[int]) -> str:
+def _join_tasks(tasks: Sequence[int]) -> str:
     return ", ".join(map(str, tasks))

@@ -28,7 +28,7 @@ class HostedUnit:
     saved: StateRef | None  # what it is loaded from
     through: Batch  # the batch that the saved state includes
     is_standby: bool = False
-    has_caught_up: bool = False  # a standby that has been told to be up to date
+    has_caught_up: bool = False  # a standby that was reported to be up to date
     isolated: tuple[Position, ...] = ()  # steps that a child process has to try
     last_batch: Batch | None = None  # if it is being released: the batch after which it stops
     state: UnitState | None = None
@@ -99,16 +99,16 @@ class HostedUnit:
         """Go on in the role of a handle that needs no loading; return whether a standby became active."""
         if handle.standby and (self.is_standby or self.is_released):
             if not self.is_standby:
-                self._count_anew()
+                self._reset_counters()
             self.is_standby, self.last_batch, self.epoch, self.isolated = True, None, epoch, handle.isolated
             self.has_caught_up = False
         elif self.is_standby and not handle.standby:
             self.is_standby, self.epoch, self.isolated = False, epoch, handle.isolated
             self.reported = handle.reported
-            self._count_anew()
+            self._reset_counters()
             return True
         return False
 
-    def _count_anew(self) -> None:
+    def _reset_counters(self) -> None:
         """Begin to count rows and seconds: work as a standby is no work of the task that a plan should count."""
         self.rows, self.seconds = 0, 0.0

@@ -17,23 +17,23 @@ _PLAIN = (str, int, float, bool, NoneType)
 _KNOWN_UNITS = 1 << 16  # remembered, because the same few are decoded in every step
 
 
-def _same(value: Any) -> Any:
+def _keep(value: Any) -> Any:
     return value
 
 
 class Codec(NamedTuple):
-    """How values of one type are written and read; `_same` where the value is JSON as it is."""
+    """How values of one type are written and read; `_keep` where the value is JSON as it is."""
 
-    encode: Callable[[Any], Any] = _same
-    decode: Callable[[Any], Any] = _same
+    encode: Callable[[Any], Any] = _keep
+    decode: Callable[[Any], Any] = _keep
 
 
 def derive_codec(kind: Any) -> Codec:
     """Return the codec of a dataclass, made from its fields; `TypeError` if there is none for one of them."""
     hints = get_type_hints(kind)
     codecs = {field.name: _codec_of(hints[field.name]) for field in fields(kind)}
-    encoders = [(name, codec.encode) for name, codec in codecs.items() if codec.encode is not _same]
-    decoders = [(name, codec.decode) for name, codec in codecs.items() if codec.decode is not _same]
+    encoders = [(name, codec.encode) for name, codec in codecs.items() if codec.encode is not _keep]
+    decoders = [(name, codec.decode) for name, codec in codecs.items() if codec.decode is not _keep]
 
     def encode_fields(value: Any) -> dict[str, Any]:
         document = dict(vars(value))
@@ -80,16 +80,16 @@ def _optional(hint: Any, alternatives: list[Any]) -> Codec:
         raise TypeError(f"a message cannot hold {hint!r}: the text would not say which of them it is.")
     encode, decode = _codec_of(alternatives[0])
     return Codec(
-        _same if encode is _same else lambda value: None if value is None else encode(value),
-        _same if decode is _same else lambda document: None if document is None else decode(document),
+        _keep if encode is _keep else lambda value: None if value is None else encode(value),
+        _keep if decode is _keep else lambda document: None if document is None else decode(document),
     )
 
 
 def _tuple_of(item: Codec) -> Codec:
     encode, decode = item
     return Codec(
-        _same if encode is _same else lambda values: list(map(encode, values)),
-        tuple if decode is _same else lambda document: tuple(map(decode, document)),
+        _keep if encode is _keep else lambda values: list(map(encode, values)),
+        tuple if decode is _keep else lambda document: tuple(map(decode, document)),
     )
 
 
@@ -104,7 +104,7 @@ def _named_tuple(kind: Any) -> Codec:
     hints = get_type_hints(kind)
     codecs = [_codec_of(hints[name]) for name in kind._fields]
     if all(codec == Codec() for codec in codecs):
-        return Codec(_same, lambda document: kind(*document))
+        return Codec(_keep, lambda document: kind(*document))
     encoders, decoders = [codec.encode for codec in codecs], [codec.decode for codec in codecs]
     return Codec(
         lambda values: [encode(value) for encode, value in zip(encoders, values, strict=True)],

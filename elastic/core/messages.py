@@ -26,7 +26,7 @@ from storage.state import LogRef, StateRef
 
 @dataclass(frozen=True)
 class Message:
-    """What all messages have in common. Two messages are equal whatever caused them."""
+    """What all messages have in common. The cause does not matter when two messages are compared."""
 
     cause: str = field(default="", kw_only=True, compare=False)
 

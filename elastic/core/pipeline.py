@@ -39,7 +39,7 @@ def describe_pipeline(stages: Sequence[Stage], inputs: pa.Schema | Sequence[Inpu
     return Description(described, tasks, version, specs)
 
 
-def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
+def create_runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
     """Return one runner for each stage, in order."""
     stages = [
         Stage(
@@ -57,7 +57,7 @@ def runners(pipeline: Description, on_error: str) -> tuple[StageRunner, ...]:
     return build_runners(stages, pipeline.inputs, on_error, first_versions)  # type: ignore[arg-type]
 
 
-def emitting(stages: Sequence[StageRunner]) -> list[bool]:
+def find_emitting_stages(stages: Sequence[StageRunner]) -> list[bool]:
     """Return for each stage whether its rows may cause another round."""
     return [stage.emits_rows_to_stages for stage in stages]
 

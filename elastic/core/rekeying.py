@@ -87,7 +87,7 @@ class _Rekeying:
 class Rekeyings:
     """At most one rekeying at a time; requests that concern another one change nothing.
 
-    A pause or a cancellation takes effect between two portions: what has begun is brought to its end.
+    A pause or a cancellation takes effect between two portions; a portion that has begun is completed.
     """
 
     def __init__(self, groupings: Callable[[], Groupings] | None = None) -> None:
@@ -114,7 +114,7 @@ class Rekeyings:
             self._view = None
 
     def cancel(self, rekeying_id: str) -> None:
-        """Leave out the portions that have not begun."""
+        """Skip the portions that have not begun."""
         if (rekeying := self._find(rekeying_id)) is not None:
             rekeying.is_cancelled = True
             self._view = None
@@ -122,7 +122,7 @@ class Rekeyings:
     def note(self, rekeying_id: str, line: str) -> None:
         """Add a line to the story of the rekeying."""
         if (rekeying := self._find(rekeying_id)) is not None:
-            self._tell(rekeying, line)
+            self._record(rekeying, line)
 
     # What the batches ask and tell.
 
@@ -149,7 +149,7 @@ class Rekeyings:
             orders = rekeying.portion.orders(groupings)
             if orders:
                 rekeying.batch, rekeying.is_committed = batch, False
-                self._tell(rekeying, f"batch {batch} moves {len(rekeying.portion)} keys out of {len(orders)} units")
+                self._record(rekeying, f"batch {batch} moves {len(rekeying.portion)} keys out of {len(orders)} units")
                 return Regrouping(rekeying.portion.regroup(groupings), orders)
             self._end_portion(rekeying)
         return None
@@ -161,10 +161,10 @@ class Rekeyings:
             return
         if is_regrouped:
             rekeying.is_committed = True
-            self._tell(rekeying, "the new groupings are committed")
+            self._record(rekeying, "the new groupings are committed")
         elif rekeying.is_committed:
             rekeying.stored_bytes += log_bytes
-            self._tell(rekeying, f"the states of the keys are committed: {log_bytes} bytes")
+            self._record(rekeying, f"the states of the keys are committed: {log_bytes} bytes")
 
     def batch_applied(self, batch: Batch) -> None:
         """Note that every unit has taken all rounds of a batch: with it the portion in flight is done."""
@@ -204,9 +204,9 @@ class Rekeyings:
 
     def _end_portion(self, rekeying: _Rekeying) -> None:
         rekeying.done += 1
-        self._tell(rekeying, f"{rekeying.done} of {len(rekeying.spec.portions)} portions are done")
+        self._record(rekeying, f"{rekeying.done} of {len(rekeying.spec.portions)} portions are done")
 
-    def _tell(self, rekeying: _Rekeying, line: str) -> None:
+    def _record(self, rekeying: _Rekeying, line: str) -> None:
         rekeying.story.append(line)
         self._view = None
 

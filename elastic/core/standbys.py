@@ -133,7 +133,7 @@ class Standbys:
             return []
         self._changed = False
         self._left.difference_update(self._nodes)  # those that were asked to start again
-        return [*self._start_missing(is_moving=is_moving), *self._commit(is_moving=is_moving), *self._tell_nodes()]
+        return [*self._start_missing(is_moving=is_moving), *self._commit(is_moving=is_moving), *self._command_nodes()]
 
     def publish(self, published: Batch) -> list[Command]:
         """Let standbys take a batch that was published, where no other command says so soon."""
@@ -173,11 +173,11 @@ class Standbys:
         self._placement.is_committing = True
         return [commands.CommitAssignment(assignment, standbys)]
 
-    def _tell_nodes(self) -> list[Command]:
+    def _command_nodes(self) -> list[Command]:
         decided: list[Command] = []
         for node in sorted(self._nodes.serving()):
             followed = self._placement.followed_by(node)
-            wanted = self._wanted(node)
+            wanted = self._find_wanted(node)
             if new := sorted(wanted.difference(followed)):
                 decided += self._follow(node, new)
             surplus = sorted(unit for unit in set(followed).difference(wanted) if self._has_all(unit))
@@ -196,7 +196,7 @@ class Standbys:
         self._placement.follow(node, [handle.unit for handle in usable])
         return self._nodes.send(node, replace(message, units=tuple(usable)))
 
-    def _wanted(self, node: str) -> set[UnitId]:
+    def _find_wanted(self, node: str) -> set[UnitId]:
         places = self._placement.committed.standbys
         tasks = [Task(task) for task, nodes in enumerate(places) if node in nodes]
         units = {*self._placement.units_of(tasks), *self._placement.prepared_for(node)}

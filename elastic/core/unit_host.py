@@ -85,8 +85,8 @@ class Answer(NamedTuple):
     value: Any
 
 
-class FailedQuery(NamedTuple):
-    """What a node answers if the operator raised an exception."""
+class LookupFailure(NamedTuple):
+    """A node's answer to a query if the operator's `lookup` raised an exception."""
 
     error: str
 
@@ -227,7 +227,7 @@ class UnitHost:
         self.epoch = max(self.epoch, message.epoch)
         self.published = max(self.published, message.published)
         self._routing = message.routing or self._routing
-        working = self._working()
+        working = self._list_working()
         if not working or any(unit.position < message.step.position for unit in working):
             self._steps[message.step.position] = _KnownStep(message.step, message.cause, self._routing)
 
@@ -333,13 +333,13 @@ class UnitHost:
 
     def settled_batch(self) -> Batch:
         """Return the newest batch that all units here have completed: no rows up to it are needed."""
-        return Batch(min((unit.done_batch for unit in self._working()), default=NO_BATCH))
+        return Batch(min((unit.done_batch for unit in self._list_working()), default=NO_BATCH))
 
     def followed_batch(self) -> Batch:
         """Return the newest batch that all standbys here have completed."""
         return Batch(min((unit.done_batch for unit in self._standbys()), default=NO_BATCH))
 
-    def begun_batch(self) -> Batch:
+    def newest_begun_batch(self) -> Batch:
         """Return the newest batch of which an active unit here has taken a step."""
         return Batch(max((unit.position.batch for unit in self._active()), default=NO_BATCH))
 
@@ -402,7 +402,7 @@ class UnitHost:
                 unit.measured = unit.changed
                 unit.state_bytes = self._runners[unit.id.stage].size(unit.state)
 
-    def _working(self) -> list[HostedUnit]:
+    def _list_working(self) -> list[HostedUnit]:
         return [unit for unit in self._units.values() if not unit.is_released]
 
     def _active(self) -> list[HostedUnit]:
@@ -469,7 +469,7 @@ class UnitHost:
 
     def _forget_steps(self) -> None:
         """Forget steps that all units here have taken. A node without units keeps them: it may get some next."""
-        if working := self._working():
+        if working := self._list_working():
             oldest = min(unit.position for unit in working)
             for position in [position for position in self._steps if position <= oldest]:
                 del self._steps[position]

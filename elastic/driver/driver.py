@@ -277,7 +277,7 @@ class Driver:
         snapshot_at = threads.monotonic() + settings.snapshot_seconds
         pauses = PauseMeter(2 * settings.heartbeat_seconds)
         while not self._closing.wait(settings.heartbeat_seconds):
-            paused = self._paused_seconds(pauses)
+            paused = self._measure_pause(pauses)
             for lost in self.links.overdue(paused):
                 self._loop.post(lost)
             if not self.view.is_moving:  # a process that starts takes what the stream and the migration need
@@ -287,7 +287,7 @@ class Driver:
                 self._loop.post(events.SnapshotDue())
                 snapshot_at = threads.monotonic() + settings.snapshot_seconds
 
-    def _paused_seconds(self, pauses: PauseMeter) -> float:
+    def _measure_pause(self, pauses: PauseMeter) -> float:
         paused = pauses.measure()
         if paused > self._context.settings.node_timeout_seconds / 2:
             _log.warning("the driver did not run for %.1f s; nodes get that much longer to report", paused)

@@ -5,8 +5,8 @@ connection to its address, so that no process listens there. Nothing else is a l
 
 - the call ends well: the node leaves on purpose, and the launcher reports its end with the reason;
 - the call breaks and something listens: the connection was reset on its way, and is opened again;
-- the call breaks and nothing answers, or it does not break although the machine is gone: nobody can tell whether the
-  process lives, so its heartbeats decide, by the timeout.
+- the call breaks and nothing answers, or it does not break although the machine is gone: the driver cannot tell whether
+  the process lives, so its heartbeats decide, by the timeout.
 
 The driver opens the call, to the address that the incarnation itself reported with the token of the job, and the node
 refuses it if it is another incarnation. So a connection from elsewhere can neither keep a node alive nor end one.

@@ -68,7 +68,7 @@ class NodeLinks:
             self._cancel(before.incarnation)
 
     def stop(self, node: str, incarnation: str) -> None:
-        """Let a node leave by itself if it can be reached, else cancel it."""
+        """Ask a node to leave if it can be reached, else cancel it."""
         with self._lock:
             link = self._links.pop(node, None)
         if link is not None and link.sender is not None:
@@ -80,7 +80,7 @@ class NodeLinks:
             self._cancel(incarnation)
 
     def wait_for_end(self, incarnations: Sequence[str], graceful_seconds: float = 10.0) -> None:
-        """Wait for nodes that were told to leave, and cancel those that do not."""
+        """Wait for nodes that were asked to leave, and cancel those that do not."""
         for incarnation in self._launcher.wait(incarnations, graceful_seconds):
             self._cancel(incarnation)
         if late := self._launcher.wait(incarnations, graceful_seconds):
@@ -102,7 +102,7 @@ class NodeLinks:
         return peer.call(action, document)
 
     def overdue(self, paused_seconds: float = 0.0) -> list[NodeLost]:
-        """Return the incarnations that were not heard of for too long.
+        """Return the incarnations whose heartbeats are overdue.
 
         `paused_seconds` is how long the driver itself did not run since the last call; it extends every deadline.
         """

@@ -27,7 +27,7 @@ class _Spare:
 
 @dataclass(frozen=True)
 class _Named:
-    """The incarnation that a spare was told to become."""
+    """The incarnation that a spare was asked to become."""
 
     node: str
     incarnation: str

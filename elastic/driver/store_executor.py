@@ -207,7 +207,7 @@ class StoreExecutor:
         def guarded() -> None:
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the job must stop with it
+            except Exception as error:  # noqa: BLE001 - any error must stop the job
                 self._on_failure(error)
 
         self._workers[worker].submit(guarded)

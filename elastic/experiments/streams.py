@@ -1,17 +1,20 @@
 """What the experiments with synthetic streams of keys share: the parameters of a stream, and one plan with its time."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from migration.keys import KEY_STRATEGIES, plan_keys
+from migration.keys import KEY_STRATEGIES, KeyLoads, plan_keys
+from migration.keys.loads import Nodes
 from migration.keys.problem import KeyProblem, KeyProposal, NotPlaced
 from migration.keys.workloads import KeyWorkload
 
 MILLISECOND = 1e-3
+
+Sample = TypeVar("Sample")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,35 @@ class StreamSetting:
 
     def workload(self, seed: int) -> KeyWorkload:
         return KeyWorkload.zipf(self.keys, self.nodes, self.skew, self.fluctuation, self.window, seed)
+
+
+def follow_trajectory(
+    workload: KeyWorkload, intervals: int, plan_interval: Callable[[KeyLoads], tuple[Sample, Nodes]]
+) -> list[Sample]:
+    """Plan every interval of a stream from the assignment of the one before, and return the samples of the plans.
+
+    `plan_interval` returns a sample and the node of every key after its plan. The first plan, from the hashes alone, is
+    not reported. The load of one node grows in every interval, and which one depends on the assignment.
+    """
+    current: Nodes | None = None
+    samples = []
+    for _ in range(intervals + 1):
+        sample, current = plan_interval(workload.loads(current))
+        samples.append(sample)
+        workload = workload.advance(current)
+    return samples[1:]
+
+
+class MeanOfRuns(NamedTuple):
+    """The mean of the means of several runs, and its standard error; 0 for one run."""
+
+    mean: float
+    standard_error: float
+
+    @classmethod
+    def of(cls, runs: Sequence[Sequence[float]]) -> "MeanOfRuns":
+        means = np.array([np.mean(values) for values in runs])
+        return cls(float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0)
 
 
 class TimedProposal(NamedTuple):

@@ -30,7 +30,7 @@ _GATE_SECONDS = 0.2  # between two checks whether the job stops while its stream
 
 
 class BatchNotIngested(Exception):
-    """What Spark is told when a batch is not committed; Spark keeps it and sends it again in the next life."""
+    """Raised to Spark when a batch is not committed; Spark keeps the batch and sends it again in the next run."""
 
 
 class BatchSource(Protocol):
@@ -91,7 +91,7 @@ class BatchIngest:
         self._driver = driver
         self._source = source
         self._plan = plan
-        self._gate = threads.Lock()  # whoever holds it suspends the stream
+        self._gate = threads.Lock()  # held while the stream is suspended
         self._query: str | None = None  # Spark's id of the query, once the job is bound to it
         self._stopped = threads.Event()
         self._abandons_batches = False
@@ -126,7 +126,7 @@ class BatchIngest:
         try:
             with self._enter_gate():
                 self._ingest(rows, batch)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
+        except Exception as error:  # noqa: BLE001 - any error ends the job
             self.failure = error
             kind = f"{type(error).__module__}.{type(error).__name__}"
             raise BatchNotIngested(f"batch {batch}: {kind}: {str(error)[:_TEXT_LENGTH]}") from None
@@ -134,7 +134,7 @@ class BatchIngest:
     def tick(self, due_ms: int) -> bool:
         """Commit an empty batch if a timer that is due at `due_ms` would otherwise wait for rows.
 
-        A batch that is being ingested advances the time by itself. Returns whether a batch was committed.
+        A batch that is being ingested advances the time as well. Returns whether a batch was committed.
         """
         self.check()
         if self._clock_ms() < due_ms or not self._gate.acquire(blocking=False):
@@ -318,7 +318,7 @@ class BatchIngest:
         return replace(known, batch=number, backlogs=backlogs)
 
     def _read_costs(self, costs: tuple[NodeCosts, ...], stage: int) -> Forecast:
-        """Return what these costs tell of a stage; they change with heartbeats, not with batches."""
+        """Return the forecast of a stage from these costs; they change with heartbeats, not with batches."""
         if costs != self._costs:
             self._costs, self._known = costs, {}
         if stage not in self._known:

@@ -176,7 +176,7 @@ class _PartitionSender:
         ref = LogRef.new(self._spec.batch, 0, self._partition, len(self._refs))
         uploads = [
             self._connections.uploads.submit(self._upload, ref, node, part, covered)
-            for covered, stage_parts in self._covered(parts)
+            for covered, stage_parts in self._group_by_coverage(parts)
             for node, part in self._destinations(stage_parts).items()
         ]
         slices: dict[int, pa.Table] = {}
@@ -187,7 +187,7 @@ class _PartitionSender:
         for upload in uploads:
             upload.result()
 
-    def _covered(self, parts: Sequence[tuple[int, SplitRows]]) -> Iterator[tuple[list[int], SplitRows]]:
+    def _group_by_coverage(self, parts: Sequence[tuple[int, SplitRows]]) -> Iterator[tuple[list[int], SplitRows]]:
         """Yield the rows of each stage with the stages that an upload of them covers.
 
         The first one covers also all stages that get no rows: a node that had to look for these would read the log.

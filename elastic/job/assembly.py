@@ -6,13 +6,19 @@ from typing import TypeVar
 
 from elastic.core.coordinator import Coordinator
 from elastic.core.ids import Batch
-from elastic.core.pipeline import count_guest_standbys, count_standbys, emitting, runners, select_stateless_stages
+from elastic.core.pipeline import (
+    count_guest_standbys,
+    count_standbys,
+    create_runners,
+    find_emitting_stages,
+    select_stateless_stages,
+)
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
 from elastic.driver.launcher import Launcher
 from elastic.ingest.batch_ingest import BatchIngest, BatchSource, IngestPlan
 from elastic.job.job import Job
-from elastic.job.restart import find_published, recover_manifest, with_stored_versions
+from elastic.job.restart import add_stored_versions, find_published, recover_manifest
 from elastic.job.stream import Stream
 from elastic.node.spec import NodeSpec
 from elastic.results import ResultLog
@@ -49,7 +55,7 @@ def assemble_job(
     manifests = Manifests(context.store, context.secret, name)
     manifest = recover_manifest(manifests, name, pipeline, nodes)
     routing = replace(Routing.from_json(manifest.assignment), epoch=manifest.epoch)
-    pipeline = with_stored_versions(pipeline, manifest)
+    pipeline = add_stored_versions(pipeline, manifest)
     pipeline.save(context.store, context.secret, name)
     results = None
     if sinks.needs_log:
@@ -57,13 +63,13 @@ def assemble_job(
     published = find_published(manifest, results, name)
     names = list(routing.assignment.nodes)
     surroundings.check_room(len(names))
-    stages = runners(pipeline, settings.on_error)
+    stages = create_runners(pipeline, settings.on_error)
     skips = settings.on_error == "skip"
     coordinator = Coordinator(
         manifest,
         routing,
         Batch(published),
-        emitting(stages),
+        find_emitting_stages(stages),
         names,
         standbys=count_standbys(pipeline, settings.standbys),
         standbys_of_guests=count_guest_standbys(pipeline, settings.standbys),

@@ -14,7 +14,7 @@ from elastic.control.standbys import StandbyCopies, measure_share
 from elastic.core import events
 from elastic.core.hand_over import MigrationView
 from elastic.core.ids import UnitId
-from elastic.core.pipeline import count_guest_standbys, count_standbys, runners, select_counted_stages
+from elastic.core.pipeline import count_guest_standbys, count_standbys, create_runners, select_counted_stages
 from elastic.core.rekeying import RekeyingView
 from elastic.core.view import JobView
 from elastic.driver.context import JobContext
@@ -128,7 +128,7 @@ class JobCluster:
     @cached_property
     def _records(self) -> list[RecordBytes]:
         """What moves of keys take in the log besides states, by stage."""
-        return [measure_records(runner) for runner in runners(self._pipeline, self._settings.on_error)]
+        return [measure_records(runner) for runner in create_runners(self._pipeline, self._settings.on_error)]
 
     def find_unsplit(self) -> str | None:
         groupings = self._driver.view.routing.groupings

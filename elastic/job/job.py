@@ -189,7 +189,7 @@ class Job:
         return self._driver.story()
 
     def journal(self) -> list[dict[str, Any]]:
-        """Return what was decided about this job, in all its lives, oldest first."""
+        """Return the migrations and decisions of all runs of this job, oldest first."""
         with self._open_journal() as journal:
             return list(journal.read())
 
@@ -266,7 +266,8 @@ class Job:
         queue: bool = False,
         **knowledge: Any,
     ) -> TaskMigration:
-        """Change the number of nodes while the stream runs: `nodes` in all, `add` more, or `remove` these very ones.
+        """Change the number of nodes while the stream runs: to `nodes`, by `add` more, or by removing the nodes named
+        in `remove`.
 
         Returns when the migration has begun; see `Migration.wait`. A second request is refused while one is under way,
         or waits with `queue`. States go through the store, or with `transfer="direct"` from node to node. `knowledge`
@@ -381,9 +382,10 @@ class Job:
     def stop(self, *, drain: bool = True, timeout_seconds: float | None = None) -> StopReport:
         """Stop the stream, let nodes finish what was ingested, save the state, end the nodes.
 
-        Returns within `timeout_seconds`, by default the setting `stop_seconds`, whatever hangs: an operator, the store,
-        a sink or Spark. The report says what was left undone, and every such thing is logged as a warning; the next
-        run repeats it. Without `drain` nothing is waited for but the end of the nodes. A second call returns at once.
+        Returns within `timeout_seconds`, by default the setting `stop_seconds`, even if something hangs: an operator,
+        the store, a sink or Spark. The report says what was left undone, and every such thing is logged as a warning;
+        the next run repeats it. Without `drain` nothing is waited for but the end of the nodes. A second call returns
+        at once.
         """
         return self._shutdown.stop(drain=drain, timeout_seconds=timeout_seconds)
 

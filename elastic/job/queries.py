@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from elastic import threads
 from elastic.core.ids import Batch
-from elastic.core.unit_host import Answer, FailedQuery
+from elastic.core.unit_host import Answer, LookupFailure
 from elastic.deadlines import Deadline
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
@@ -116,7 +116,7 @@ class StateQueries:
             answer = unseal(self._driver.links.call(node, action, document), self._context.secret)
         except (KeyError, Refused, PeerUnavailable) as cause:
             raise StateUnavailable(unit.task, node) from cause
-        if isinstance(answer, FailedQuery):
+        if isinstance(answer, LookupFailure):
             raise QueryFailed(self._context.pipeline.stages[unit.stage].name, answer.error)
         return answer
 

@@ -63,7 +63,7 @@ def _assign_nodes(manifest: Manifest, nodes: int) -> Manifest:
 def check_groupings(name: str, manifest: Manifest, pipeline: Description) -> None:
     """Raise `IncompatibleRestart` if a stage was grouped by a table and is not any more: keys live where it says.
 
-    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all lives of a job. A
+    A stage that was grouped by hash may have a table now; that of a partial stage is partial in all runs of a job. A
     shuffled stage has no state, and may be grouped in another way.
     """
     stored = Routing.from_json(manifest.assignment).groupings
@@ -160,13 +160,13 @@ def check_identity(name: str, before: Mapping[str, Any], now: Mapping[str, Any])
 
 
 def continue_versions(name: str, before: Mapping[str, Any], pipeline: Description) -> list[list[str]]:
-    """Return by stage the versions of the operators in all lives of the job, oldest first, with those of this one.
+    """Return by stage the versions of the operators in all runs of the job, oldest first, with those of this one.
 
     Stored states may be of any of them. Raises `StateNewer` or `MissingUpgrade` if the operator of this life cannot
     read them.
     """
     found = []
-    for stage, versions in zip(pipeline.stages, _stored_versions(name, before, pipeline), strict=True):
+    for stage, versions in zip(pipeline.stages, _read_stored_versions(name, before, pipeline), strict=True):
         operator, now = type(stage.operator).__name__, stage.operator.version
         if now in versions[:-1]:
             raise StateNewer(name, stage.name, operator, versions[-1], now)
@@ -176,13 +176,13 @@ def continue_versions(name: str, before: Mapping[str, Any], pipeline: Descriptio
     return found
 
 
-def with_stored_versions(pipeline: Description, manifest: Manifest) -> Description:
+def add_stored_versions(pipeline: Description, manifest: Manifest) -> Description:
     """Return the pipeline with the versions of states that do not name theirs: those of the job's first life."""
     stages = zip(pipeline.stages, manifest.meta["versions"], strict=True)
     return replace(pipeline, stages=tuple(replace(stage, first_version=versions[0]) for stage, versions in stages))
 
 
-def _stored_versions(name: str, before: Mapping[str, Any], pipeline: Description) -> list[list[str]]:
+def _read_stored_versions(name: str, before: Mapping[str, Any], pipeline: Description) -> list[list[str]]:
     """Return the versions by stage; releases up to 0.2 stored one text with the names and versions of all stages."""
     text = before.get("version", pipeline.version)
     pattern = " ".join(f"{re.escape(stage.name)}=(.*)" for stage in pipeline.stages)

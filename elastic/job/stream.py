@@ -28,7 +28,7 @@ class Stream(Protocol):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the query has ended by itself, without an error: its source has no more batches."""
+        """Whether the query has ended without an error because its source has no more batches."""
         ...
 
     def process_all_available(self) -> None:

@@ -159,7 +159,7 @@ class LocalHolding:
 
 
 def _run(action: str, handle: Callable[[], Answer]) -> Answer:
-    """Call a handler; whatever it raises reaches the caller as a refusal."""
+    """Call a handler; any error it raises reaches the caller as a refusal."""
     try:
         return handle()
     except Refused:

@@ -26,7 +26,7 @@ from elastic.node.spec import NodeSpec
 from elastic.operators import Operator, Stage
 from elastic.operators.graph import DEFAULT_INPUT, Input, choose_key
 from elastic.operators.stages import build_stages
-from elastic.portable.importing import begin_with
+from elastic.portable.importing import create_job_from_rows
 from elastic.results.stage_sinks import SinkChoice, StageSinks
 from elastic.settings import Settings
 from elastic.store_access import StoreAccess
@@ -179,7 +179,7 @@ class TableStream:
                     return
                 else:
                     self._pausing.wait(_IDLE_SECONDS)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job ends with it
+        except Exception as error:  # noqa: BLE001 - any error ends the job
             self._error = error
 
 
@@ -231,7 +231,7 @@ def local_run(
     access = StoreAccess(url, {}, (secret or Secret.random()).reveal())
     opened = access.open()
     if initial_state is not None:
-        begin_with(opened, access.secret, name, pipeline, lambda: initial_state)
+        create_job_from_rows(opened, access.secret, name, pipeline, lambda: initial_state)
     context = JobContext(name, pipeline, resolved, access, opened, network, "local", "local", secrets.token_hex(16))
 
     def make_stream(ingest: BatchIngest) -> TableStream:

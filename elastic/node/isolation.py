@@ -21,7 +21,7 @@ import cloudpickle
 import pyarrow as pa
 
 from elastic.core.crashes import LIMIT
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.errors import ElasticError, PoisonedStep
 from elastic.operators.calls import UnitState
 from elastic.operators.context import Moment
@@ -47,7 +47,7 @@ class _Request:
 
     def take(self) -> tuple[Any, StepOutput]:
         """Return the state after the step, as it is stored, and the output."""
-        runner = runners(self.pipeline, "skip")[self.stage].with_trial(ForkedCalls(self.limit_seconds))
+        runner = create_runners(self.pipeline, "skip")[self.stage].with_trial(ForkedCalls(self.limit_seconds))
         runner.open()
         state = runner.restore(self.saved)
         output = runner.step(state, self.slices, self.moment)

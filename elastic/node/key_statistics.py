@@ -101,20 +101,20 @@ class NodeKeyStatistics:
         for unit in states:
             self._counter(unit, now)  # from now on, even if it has no rows
         if states and self._known_batch is None:
-            self._known_batch = host.begun_batch()
+            self._known_batch = host.newest_begun_batch()
         for collector in self._collectors.values():
             collector.count()
         self._choose_stride(now)
         if self._groupings_epoch not in (None, host.groupings_epoch):
-            self._begin_interval(now, host.begun_batch())
+            self._begin_interval(now, host.newest_begun_batch())
         self._groupings_epoch = host.groupings_epoch
         if now - self._began < self._settings.key_interval_seconds:
             return
-        if self._is_idle(host.begun_batch()):
+        if self._is_idle(host.newest_begun_batch()):
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
             groupings = None if host.routing is None else host.routing.groupings
-            self._end_interval(now, states, groupings, host.begun_batch())
+            self._end_interval(now, states, groupings, host.newest_begun_batch())
 
     def _is_idle(self, batch: Batch) -> bool:
         """Whether no batch has begun in the interval: then nothing says how busy the units are."""
@@ -138,7 +138,7 @@ class NodeKeyStatistics:
         return max(1, self._settings.key_statistics_counters // (len(self._units) + more))
 
     def _choose_stride(self, now: float) -> None:
-        """Count one of so many rows, a power of two, that those counted are as few per second as the settings say.
+        """Count one of 2^n rows, with the least n that keeps the counted rows per second within the settings.
 
         Batches come in bursts, so the highest rate counts; it is halved in an interval.
         """
@@ -185,7 +185,7 @@ class NodeKeyStatistics:
         self._begin_interval(now, batch)
 
     def _begin_interval(self, now: float, batch: Batch) -> None:
-        """Drop all counts. The heaviest keys of the last report are counted exactly, whatever happens."""
+        """Drop all counts. The heaviest keys of the last report are always counted exactly."""
         self._began, self._first_batch = now, batch
         self._stride = max(collector.stride for collector in self._collectors.values())
         for unit, counter in self._units.items():

@@ -33,8 +33,8 @@ from elastic.core.messages import (
     decode_message,
 )
 from elastic.core.ordering import InOrder
-from elastic.core.pipeline import runners
-from elastic.core.unit_host import FailedQuery, ReadyStep, UnitHost
+from elastic.core.pipeline import create_runners
+from elastic.core.unit_host import LookupFailure, ReadyStep, UnitHost
 from elastic.errors import StateUnavailable
 from elastic.node.context import NodeContext
 from elastic.node.heartbeat import NodeStatistics
@@ -109,7 +109,7 @@ class NodeProcess:
         )
         context = NodeContext(spec, store, network, threads.Event(), self._inbox.put, self._link.report, self._fail)
         self._context = context
-        self._runners = runners(spec.pipeline, settings.on_error)
+        self._runners = create_runners(spec.pipeline, settings.on_error)
         self._isolation = Isolation(spec.node, spec.pipeline, settings.step_timeout_seconds)
         self._host = UnitHost(self._runners, self._isolate)
         self._monitor = StepMonitor(
@@ -145,7 +145,7 @@ class NodeProcess:
             TakeSnapshot: self._snapshots.begin,
             ReleaseUnits: self._releases.begin,
             DropUnits: self._releases.drop,
-            LeaveJob: lambda _: self._leave("the driver told it to leave"),
+            LeaveJob: lambda _: self._leave("the driver asked it to leave"),
         }
         actions = {"command": self._receive, "lookup": self._lookup, "partials": self._find_partials}
         host = spec.host or find_own_host(spec.driver)
@@ -325,7 +325,7 @@ class NodeProcess:
         )
 
     def _answer(self, look_up: Callable[[], Any]) -> str:
-        """Return the sealed result of a call in the working thread, between two steps; a `FailedQuery` if it fails.
+        """Return the sealed result of a call in the working thread, between two steps; a `LookupFailure` if it fails.
 
         It is sealed there too, because a result may be part of a state that the next step changes.
         """
@@ -337,8 +337,8 @@ class NodeProcess:
                 answer.set_result(seal(look_up(), secret))
             except StateUnavailable as error:
                 answer.set_exception(Refused(str(error)))
-            except Exception as error:  # noqa: BLE001 - a query must not end the node, whatever the operator raises
-                answer.set_result(seal(FailedQuery(repr(error)), secret))
+            except Exception as error:  # noqa: BLE001 - no error of a query may end the node
+                answer.set_result(seal(LookupFailure(repr(error)), secret))
 
         self._inbox.put(call)
         return answer.result(timeout=_LOOKUP_SECONDS)

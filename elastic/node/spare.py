@@ -6,7 +6,7 @@ from typing import Any
 
 from elastic import threads
 from elastic.core.messages import SpareReady
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.node.link import DriverLink
 from elastic.node.spec import NodeSpec
 from elastic.operators.columns import load_kernels
@@ -39,7 +39,7 @@ class Spare:
             heartbeat_seconds=settings.heartbeat_seconds,
             silence_seconds=SILENT_TIMEOUTS * settings.node_timeout_seconds,
         )
-        actions = {"become": self._become, "leave": lambda _: self._leave("the driver told it to leave")}
+        actions = {"become": self._become, "leave": lambda _: self._leave("the driver asked it to leave")}
         self._endpoint = network.listen(spec.host or find_own_host(spec.driver), spec.token, actions)
 
     def wait(self) -> NodeSpec | None:
@@ -60,7 +60,7 @@ class Spare:
     def _warm_up(self) -> None:
         """Import what nodes use: operators with the pipeline, the store's library with the store."""
         load_kernels()
-        runners(self._spec.pipeline, self._spec.settings.on_error)
+        create_runners(self._spec.pipeline, self._spec.settings.on_error)
         self._spec.store.open_when_available(self._spec.settings.node_start_seconds).close()
 
     def _ready(self) -> SpareReady:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _NICENESS = 10  # added for threads without urgent work: they get a tenth of a processor that the stream wants too
 _HIGHEST_NICENESS = 19  # the kernel knows no higher one
-_PAUSE_SHARE = 3.0  # a standby that catches up pauses so many times as long as its step took: a quarter of a processor
+_PAUSE_SHARE = 3.0  # pause of a standby that catches up, in times of its last step: a quarter of a processor
 _SHORTEST_PAUSE_SECONDS = 0.03  # other nodes of the machine catch up at the same time, and reading rows costs time too
 _log = logging.getLogger(__name__)
 

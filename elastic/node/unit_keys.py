@@ -13,7 +13,7 @@ Hashes = npt.NDArray[np.int64]
 class UnitKeyCounter:
     """Counts the rows of a unit by key; `began` is when the unit came to the node, or the interval began.
 
-    Rows and seconds of the unit are exact. Of its rows some are counted by key, perhaps all; they stand for the others.
+    Rows and seconds of the unit are exact. Some of its rows, perhaps all, are counted by key, as a sample of all.
     """
 
     def __init__(self, limit: int, began: float) -> None:
@@ -24,7 +24,7 @@ class UnitKeyCounter:
         self._counter = KeyCounter(limit)
 
     def add_step(self, rows: int, seconds: float) -> None:
-        """Add a step that took so many rows, some of which `count` gets later."""
+        """Add a step with its number of rows, some of which `count` gets later."""
         self.rows += rows
         self.seconds += seconds
 
@@ -77,7 +77,7 @@ class UnitKeyCounter:
         return seconds
 
     def begin_interval(self, now: float, limit: int, protected: Hashes) -> None:
-        """Begin anew; protected keys have a counter whatever happens."""
+        """Begin a new interval; protected keys always have a counter."""
         self.began, self.rows, self.seconds, self._stride = now, 0, 0.0, 1
         self._counter.clear(limit, protected)
 

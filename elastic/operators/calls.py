@@ -199,7 +199,7 @@ class KeyedCaller:
 
     def timers(self, step: UnitStep, due: list[Timer]) -> None:
         context = Context(step.moment, for_timers=True)
-        # First what has expired, at whatever time: a timer of the same batch must not see it.
+        # Remove expired keys first: a timer of the same batch must not see them.
         for timer in due:
             if timer.name == TTL_TIMER:
                 step.state.value.pop(timer.key, None)

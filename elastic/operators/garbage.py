@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Disable the garbage collector inside the block; it finds what the block left afterwards.
+def pause_collector() -> Iterator[None]:
+    """Disable the garbage collector inside the block; it collects the garbage of the block afterwards.
 
     It traverses the state of all keys again and again while rows and results of a batch are created, and takes half
-    of the time of a step with 100,000 keys. What a batch leaves in cycles is as little as the batch. A collector that
-    is disabled stays so; of blocks in several threads the first to end lets it go on.
+    of the time of a step with 100,000 keys, while a batch creates few cycles. A collector that is already disabled
+    stays so; of blocks in several threads the first to end enables it again.
     """
     was_enabled = gc.isenabled()
     gc.disable()

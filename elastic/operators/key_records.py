@@ -63,7 +63,7 @@ def log_parts(parts: Sequence[pa.Table]) -> Mapping[int, bytes]:
 
 
 def without_kind(rows: pa.Table) -> pa.Table:
-    """Return the rows of a user, which are neither orders nor parts whatever their metadata says."""
+    """Return the rows of a user, which are neither orders nor parts even if their metadata says so."""
     metadata = rows.schema.metadata or {}
     return rows.replace_schema_metadata(None) if not metadata.keys().isdisjoint((_KIND, *_LOGGED)) else rows
 

@@ -15,7 +15,7 @@ MOST_PROTECTED_KEYS = 3_000  # each is an entry of the key table, which rebalanc
 
 
 def check_protected_keys(keys: object, grouping: str, stage: str, *, stateless: bool) -> tuple[Any, ...]:
-    """Return the keys; raises `InvalidProtectedKeys` for what cannot be protected whatever the rows are."""
+    """Return the keys; raises `InvalidProtectedKeys` for keys that no rows can have."""
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise InvalidProtectedKeys(stage, f"{keys!r} is one value", "Give a list of keys.")
     found = tuple(keys)

@@ -21,7 +21,7 @@ from elastic.operators.calls import (
 from elastic.operators.columns import KeyedColumns
 from elastic.operators.combiner import Combiner
 from elastic.operators.context import Moment
-from elastic.operators.garbage import collector_paused
+from elastic.operators.garbage import pause_collector
 from elastic.operators.graph.clocks import StageClock
 from elastic.operators.graph.feeds import Feed
 from elastic.operators.guarded import GuardedCaller, Trial
@@ -184,7 +184,7 @@ class StageRunner:
         """Return the state of a unit that has processed nothing."""
         return UnitState({} if isinstance(self.operator, KeyedOperator) else self.operator.initial_state())
 
-    @collector_paused()
+    @pause_collector()
     def step(self, state: UnitState, slices: Sequence[pa.Table], moment: Moment) -> StepOutput:
         """Process the rows in order, then, in round 0, the due timers; changes the state in place.
 
@@ -238,7 +238,7 @@ class StageRunner:
         """
         return encode(state.value, state.timers, self.name)
 
-    @collector_paused()
+    @pause_collector()
     def restore(self, captured: Any) -> UnitState:
         """Return the state from the form in which this version of the operator captured it."""
         value, timers = decode(captured)

@@ -170,7 +170,7 @@ def build_stages(
         if not isinstance(stage.operator, Operator):
             raise NotAnOperator(stage.operator)
         taken = {other.name for other in stages} | {one.name for one in given if isinstance(one, Stage) and one.inputs}
-        name = stage.name or _unused(_name(stage.operator), taken | set(inputs))
+        name = stage.name or _find_unused(_name(stage.operator), taken | set(inputs))
         if name in {other.name for other in stages}:
             raise InvalidJob(f"two stages are named {name!r}. Give each stage a unique name.")
         stages.append(replace(stage, key=stage.key or default_key, name=name))
@@ -186,7 +186,7 @@ def distinct_inputs(stages: Sequence[Stage], inputs: Sequence[InputSpec]) -> tup
     """Return the inputs; the only one has another name where a stage has the name that it has by default."""
     names = {stage.name for stage in stages}
     if len(inputs) == 1 and inputs[0].name in names and not any(stage.inputs for stage in stages):
-        return (replace(inputs[0], name=_unused(DEFAULT_INPUT, names)),)
+        return (replace(inputs[0], name=_find_unused(DEFAULT_INPUT, names)),)
     if clashing := sorted(names.intersection(spec.name for spec in inputs)):
         raise InvalidJob(f"a stage and an input are named {clashing[0]!r}. Give each a unique name.")
     return tuple(inputs)
@@ -352,7 +352,7 @@ def _name(operator: Operator) -> str:
     return str(getattr(operator, "name", "") or type(operator).__name__)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _find_unused(name: str, taken: set[str]) -> str:
     number = 2
     unused = name
     while unused in taken:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from typing import Any
 
-# Entries sampled on each level: at most a few thousand values in all, however large the state is.
+# Entries sampled on each level: at most a few thousand values in total, however large the state is.
 _SAMPLES = (64, 8, 4, 2)
 _WORD_BYTES = 8
 _LENGTH_BYTES = 4

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import storage
-from elastic.core.pipeline import describe_pipeline, runners
+from elastic.core.pipeline import create_runners, describe_pipeline
 from elastic.errors import ElasticError, InvalidExport, InvalidJob, JobExists, StateNotPortable
 from elastic.job.restart import job_identity, type_name
 from elastic.operators import Operator, Stage
@@ -120,8 +120,8 @@ def import_state(
     digest = files.digest_of(document)
     with closing(storage.open(store, **dict(store_settings or {}))) as opened:
         check_absent(opened, application, name, digest)
-        with _refusing(str(folder)):
-            plan = _plan_of(folder, document, is_signed, tasks, types)
+        with _refuse_malformed(str(folder)):
+            plan = _plan_export(folder, document, is_signed, tasks, types)
             return create_job(opened, application, name, plan, digest)
 
 
@@ -144,13 +144,13 @@ def import_table(
     application = application_secret(secret, os.environ)
     with closing(storage.open(store, **dict(store_settings or {}))) as opened:
         check_absent(opened, application, name, "")
-        with _refusing("the rows"):
+        with _refuse_malformed("the rows"):
             description = describe_pipeline(build_stages(operator, key), to_schema(schema), tasks or 64)
-            return create_job(opened, application, name, plan_of_rows(rows, description, stage), "table")
+            return create_job(opened, application, name, plan_rows(rows, description, stage), "table")
 
 
 @contextmanager
-def _refusing(where: str) -> Iterator[None]:
+def _refuse_malformed(where: str) -> Iterator[None]:
     """Raise `InvalidExport` for what wrong files and rows lead to."""
     try:
         yield
@@ -171,7 +171,7 @@ class _Plan(NamedTuple):
 
 
 def check_absent(store: Store, secret: Secret, name: str, digest: str) -> None:
-    """Raise `JobExists` if the store has a job of this name, of whatever secret."""
+    """Raise `JobExists` if the store has a job of this name, even with another secret."""
     manifests = Manifests(store, secret, name)
     if not manifests.exists:
         return
@@ -207,26 +207,28 @@ def create_job(store: Store, secret: Secret, name: str, plan: _Plan, digest: str
     return Imported(plan.tasks, {stage.name: 0 if stage.rows is None else stage.rows.num_rows for stage in plan.stages})
 
 
-def begin_with(store: Store, secret: Secret, name: str, description: Description, rows: Callable[[], pa.Table]) -> bool:
+def create_job_from_rows(
+    store: Store, secret: Secret, name: str, description: Description, rows: Callable[[], pa.Table]
+) -> bool:
     """Let a job that the store does not have begin with `rows()` in its first stage; False if it has the job."""
     if Manifests(store, secret, name).exists:
         return False
-    with _refusing("the initial state"):
+    with _refuse_malformed("the initial state"):
         try:
-            create_job(store, secret, name, plan_of_rows(rows(), description, None), "table")
+            create_job(store, secret, name, plan_rows(rows(), description, None), "table")
         except JobExists:
             return False
     return True
 
 
-def plan_of_rows(rows: pa.Table, description: Description, stage: str | None) -> _Plan:
+def plan_rows(rows: pa.Table, description: Description, stage: str | None) -> _Plan:
     """Return the new job whose one stage, by default the first, begins with these rows."""
     names = [one.name for one in description.stages]
     chosen = names[0] if stage is None else stage
     if chosen not in names:
         raise InvalidJob(f"there is no stage {chosen!r}. Name one of {', '.join(map(repr, names))}.")
     new = []
-    for one, runner in zip(description.stages, runners(description, "fail"), strict=True):
+    for one, runner in zip(description.stages, create_runners(description, "fail"), strict=True):
         operator = runner.operator
         kind = stages.find_kind(operator)
         plain = _NewStage(
@@ -274,7 +276,7 @@ def _with_rows(stage: _NewStage, rows: pa.Table, operator: Operator) -> _NewStag
     )
 
 
-def _plan_of(
+def _plan_export(
     folder: Path, document: Mapping[str, Any], is_signed: bool, tasks: int | None, key_types: Mapping[str, pa.DataType]
 ) -> _Plan:
     """Return the new job that an export describes."""
@@ -293,13 +295,13 @@ def _plan_of(
     identity["tasks"] = count
     identity["key types"] = [[type_name(field.type) for field in stage.fields] for stage in new]
     identity["columns"] = {
-        column: type_name(key_types[name]) if (name := _name_of(column, identity)) in key_types else kind
+        column: type_name(key_types[name]) if (name := _strip_input(column, identity)) in key_types else kind
         for column, kind in identity["columns"].items()
     }
     return _Plan(count, identity, _read_time(document["time"]), new, same_tasks=count == before)
 
 
-def _name_of(column: str, identity: Mapping[str, Any]) -> str:
+def _strip_input(column: str, identity: Mapping[str, Any]) -> str:
     """Return the name of a column; a job with several inputs has that of the input before it."""
     return column if not isinstance(identity["event time"], Mapping) else column.partition(".")[2]
 
@@ -408,7 +410,7 @@ def _keyed_value(rows: pa.Table, stage: _NewStage) -> dict[Any, Any]:
     try:
         entries = stages.values_of(rows, stage.layout if stage.layout != "user" else "value", stage.trusted)
     except values.Untrusted as cause:
-        raise _untrusted(stage, cause) from cause
+        raise _create_trust_error(stage, cause) from cause
     found = dict(zip(keys, entries, strict=True))
     if len(found) < len(keys):
         raise InvalidExport("the rows", f"some keys of stage {stage.name!r} are there twice")
@@ -419,10 +421,10 @@ def _decode(data: bytes, stage: _NewStage) -> Any:
     try:
         return values.decode(data, trusted=stage.trusted)
     except values.Untrusted as cause:
-        raise _untrusted(stage, cause) from cause
+        raise _create_trust_error(stage, cause) from cause
 
 
-def _untrusted(stage: _NewStage, cause: values.Untrusted) -> InvalidExport:
+def _create_trust_error(stage: _NewStage, cause: values.Untrusted) -> InvalidExport:
     return InvalidExport(
         "the export",
         f"the state of stage {stage.name!r} has a {cause}, which is read only if the export is signed with the secret "

@@ -1,10 +1,10 @@
-"""The state of a job as of its last complete batch, whatever its snapshots include: what they lack is repeated."""
+"""The state of a job as of its last complete batch: batches after its last snapshots are replayed."""
 
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Step, steps_of
 from elastic.operators.calls import UnitState
 from elastic.operators.stage_runner import StageRunner
@@ -34,7 +34,7 @@ class JobSnapshot:
         if manifest is None:
             raise UnknownOperator(name, store.url)
         description = Description.load(store, secret, name)
-        return cls(store, secret, name, manifest, description, runners(description, "fail"))
+        return cls(store, secret, name, manifest, description, create_runners(description, "fail"))
 
     def states(self, stage: int) -> Iterator[tuple[UnitId, UnitState]]:
         """Yield the units of a stage that have a state, with the state, in order."""

@@ -1,8 +1,8 @@
-"""Python values as bytes without pickle: a tree of JSON, and buffers behind it. Reading it runs no code of anybody.
+"""Python values as bytes without pickle: a tree of JSON, and buffers behind it. Reading it runs no code from the data.
 
     "EV1" | length of the JSON u32 | JSON | buffers, each at a multiple of 8 bytes
 
-Text, booleans, None, small integers and finite floats stand for themselves; everything else is a list that begins with
+Text, booleans, None, small integers and finite floats are themselves; everything else is a list that begins with
 a tag. Structures of the engine, whose arrays refer to each other, are read from trusted bytes only.
 """
 

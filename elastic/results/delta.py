@@ -36,7 +36,7 @@ class DeltaSink(TableSink):
         return f"DeltaSink({self._url!r}, next={self._next})"
 
     def _load(self) -> int | None:
-        """Load the newest version of the table; a commit is made on it, and conflicts with whatever came after it."""
+        """Load the newest version of the table; a commit is based on it, and conflicts with every later commit."""
         deltalake = _import()
         try:
             if self._table is None:

@@ -136,7 +136,7 @@ class Description:
             parts[f"input-{number}"] = stage.input_schema.serialize().to_pybytes()
             if stage.output_schema is not None:
                 parts[f"output-{number}"] = stage.output_schema.serialize().to_pybytes()
-            # In a tuple, so that it is pickled whatever its type is.
+            # In a tuple, so that values of any type are pickled.
             parts[f"operator-{number}"] = (stage.operator,)
         key = ResultPaths(job).description
         try:

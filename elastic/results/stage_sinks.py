@@ -78,7 +78,8 @@ class StageSinks:
                             results,
                             stage,
                             sink,
-                            # The results of other stages are others: what has some of them never takes these for them.
+                            # Results of each stage have their own identity, so that no sink confuses those of two
+                            # stages.
                             part="" if stage == self.last else quote(stage, safe=""),
                             retry_seconds=retry_seconds,
                             sink_retry_seconds=sink_retry_seconds,

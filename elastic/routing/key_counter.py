@@ -13,7 +13,7 @@ Amounts = npt.NDArray[np.int64]  # a row per hash: rows, nanoseconds
 
 _FEWEST_SLOTS = 1 << 8
 _MOST_BINS = 256  # of a histogram
-_LEAST_ROOM = 1_024  # counters beside protected keys, whatever the limit
+_LEAST_ROOM = 1_024  # counters besides those of protected keys, for any limit
 
 
 class KeyCounts(NamedTuple):
@@ -79,7 +79,7 @@ class KeyCounter:
         return len(self._table)
 
     def counts(self, least: int = 1) -> KeyCounts:
-        """Return the keys with at least so many rows, in any order; cheap if they are few."""
+        """Return the keys with at least `rows` rows, in any order; cheap if they are few."""
         hashes, amounts = self._table.entries(least)
         return KeyCounts(hashes, amounts[:, 0], amounts[:, 1])
 
@@ -118,7 +118,7 @@ class _Table(Protocol):
         ...
 
     def entries(self, least: int = 1) -> tuple[Hashes, Amounts]:
-        """Return a copy of the keys with at least so many rows."""
+        """Return a copy of the keys with at least `rows` rows."""
         ...
 
     def rows(self) -> npt.NDArray[np.int64]:

@@ -19,7 +19,7 @@ Hashes = npt.NDArray[np.int64]
 class KeyTable:
     """Hashes of keys, ascending, and the task that each is a guest of. Immutable; two tables compare by their entries.
 
-    `group_rows` costs 5 to 25 ns per row, whatever the number of entries (see `table_lookup`). The index that it needs
+    `group_rows` costs 5 to 25 ns per row, for any number of entries (see `table_lookup`). The index that it needs
     is built on first use, in less than a millisecond for 3,000 entries, and does not travel with the table.
 
     Invariant: the hashes ascend and are distinct, and there is one task from 0 on for each.

@@ -6,7 +6,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from elastic.routing.groupings import Hashes
 from migration import Ownership
 
 Integers = npt.NDArray[np.int64]
@@ -36,14 +35,6 @@ class NodeTasks:
         places = self.starts[nodes] + ((mixed >> np.uint64(32)) % sizes[nodes].astype(np.uint64)).astype(np.int64)
         tasks: Integers = self.tasks[places]
         return tasks
-
-
-def mix(hashes: Hashes) -> npt.NDArray[np.uint64]:
-    """Return another hash of each hash, independent of its remainder: the finaliser of SplitMix64."""
-    mixed = hashes.view(np.uint64) + np.uint64(0x9E37_79B9_7F4A_7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 @lru_cache(16)

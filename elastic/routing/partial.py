@@ -17,9 +17,10 @@ from elastic.routing.compiled_loops import as_read_only, load_compiled
 from elastic.routing.groupings import Hashes, PartialGrouping
 from elastic.routing.hashing import is_among, to_tasks
 from elastic.routing.key_counter import KeyCounter
-from elastic.routing.node_tasks import Integers, NodeTasks, mix
+from elastic.routing.node_tasks import Integers, NodeTasks
 from elastic.routing.routing import Routing
 from elastic.routing.unit_numbers import UnitNumbers
+from migration.model.mixing import mix_numbers
 from storage.state import UnitId
 
 HEAD_FACTOR = 5  # a key of more than 1/(5 n) of all rows is of the head
@@ -99,7 +100,7 @@ def choose_tasks(
     Rows are placed one after the other, so each sees the load of those before it. O(rows + head rows * nodes).
     """
     homes = to_tasks(hashes, len(tasks.owners))
-    mixed = mix(hashes)
+    mixed = mix_numbers(hashes.view(np.uint64))
     first = tasks.owners[homes]
     others = (mixed & np.uint64(0xFFFF_FFFF)) % np.uint64(tasks.nodes - 1)
     second = (first + 1 + others.astype(np.int64)) % tasks.nodes if splits_tail else first

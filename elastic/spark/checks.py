@@ -123,7 +123,7 @@ def is_local(master: str) -> bool:
 
 def describe_job(inputs: Sequence[Input], stages: Sequence[Stage], tasks: int) -> Description:
     """Return the description that nodes get; refuse keys that have no hash and operators that cannot be sent."""
-    keys = {column for stage in stages for column in (*stage.cost_key, *stage.key, *_renamed(stage))}
+    keys = {column for stage in stages for column in (*stage.cost_key, *stage.key, *_list_key_columns(stage))}
     for each in inputs:
         frame: DataFrame = each.rows
         columns = each.columns or {column: column for column in frame.columns}
@@ -135,7 +135,7 @@ def describe_job(inputs: Sequence[Input], stages: Sequence[Stage], tasks: int) -
     return describe_pipeline(stages, specs, tasks)
 
 
-def _renamed(stage: Stage) -> list[str]:
+def _list_key_columns(stage: Stage) -> list[str]:
     """Return the columns of what a stage reads that become its key."""
     return [column for _, key in stage.inputs for column in key]
 

@@ -22,7 +22,7 @@ from elastic.job.job import Job
 from elastic.operators import Operator, Stage
 from elastic.operators.graph import Input, choose_key
 from elastic.operators.stages import build_stages
-from elastic.portable.importing import begin_with
+from elastic.portable.importing import create_job_from_rows
 from elastic.results import Description
 from elastic.results.stage_sinks import SinkChoice, StageSinks
 from elastic.secret import application_secret
@@ -103,7 +103,7 @@ def run(
         with _starting:
             _check_not_running(store, name)
             if initial_state is not None:
-                begin_with(opened, access.secret, name, pipeline, initial_state.toArrow)
+                create_job_from_rows(opened, access.secret, name, pipeline, initial_state.toArrow)
             surroundings = Surroundings(
                 launcher=partial(SparkLauncher, spark.sparkContext),
                 source=SparkSource(spark),

@@ -43,7 +43,7 @@ def check_slots(
 def count_slots(context: SparkContext) -> int | None:
     """Return how many tasks the application can run at a time, None where there is no such number."""
     processors = int(context._jvm.java.lang.Runtime.getRuntime().availableProcessors())  # type: ignore[union-attr] # noqa: SLF001
-    return compute_slots(context.master or "", context.getConf().get, processors, _registered_slots(context))
+    return compute_slots(context.master or "", context.getConf().get, processors, _count_registered_slots(context))
 
 
 def compute_slots(master: str, conf: Conf, processors: int, registered: int) -> int | None:
@@ -69,7 +69,7 @@ def compute_slots(master: str, conf: Conf, processors: int, registered: int) -> 
     return max(int(executors) * (int(cores) // cpus), registered)
 
 
-def _registered_slots(context: SparkContext) -> int:
+def _count_registered_slots(context: SparkContext) -> int:
     """Return the task slots of all registered executors; Spark's status store lists them even without a UI."""
     executors = context._jsc.sc().statusStore().executorList(True)  # noqa: SLF001 - PySpark does not offer it
     return sum(int(executors.apply(index).maxTasks()) for index in range(executors.size()))

@@ -17,7 +17,7 @@ from examples.demo import report
 from examples.demo.memory import find_free_mb
 from examples.demo.picture import draw
 from examples.demo.proof import Proof, prove
-from examples.demo.source import clocked_numbers, find_start
+from examples.demo.source import find_start, stream_clocked_numbers
 from examples.demo.stderr import redirect_stderr
 from examples.demo.steps import DemoSteps
 from examples.demo.stores import StoreLocation, open_location
@@ -86,7 +86,7 @@ class Demo:
         return proof
 
     def _job(self, spark: SparkSession, place: StoreLocation) -> elastic.SparkJob:
-        numbers = clocked_numbers(spark, self._audit.per_batch, round(self._timeline.every * 1_000))
+        numbers = stream_clocked_numbers(spark, self._audit.per_batch, round(self._timeline.every * 1_000))
         return patterns_job(
             take_texts(numbers, self._audit.texts),
             store=place.url,

@@ -44,7 +44,9 @@ def prove(
     processes: int = os.cpu_count() or 1,
 ) -> Proof:
     """Mine all windows again in plain Python and compare; `on_progress` gets the number of batches done."""
-    for number, (change, expected) in enumerate(zip(changes, _mine(audit, len(changes), processes), strict=True)):
+    for number, (change, expected) in enumerate(
+        zip(changes, _mine_in_processes(audit, len(changes), processes), strict=True)
+    ):
         audit.compare(change, number, expected)
         on_progress(number + 1)
     published = job.status().published_batch + 1
@@ -57,7 +59,7 @@ def prove(
     return Proof(len(changes), len(changes) * audit.per_batch, len(expected_counts), audit.wrong)
 
 
-def _mine(audit: Audit, batches: int, processes: int) -> Iterator[Patterns]:
+def _mine_in_processes(audit: Audit, batches: int, processes: int) -> Iterator[Patterns]:
     """Yield the patterns after every batch, computed by processes that know only the texts."""
     firsts = range(0, batches, _CHUNK)
     with ExitStack() as stack:

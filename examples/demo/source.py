@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 _PARTITIONS = 2
 
 
-def clocked_numbers(spark: SparkSession, per_batch: int, every_ms: int) -> DataFrame:
+def stream_clocked_numbers(spark: SparkSession, per_batch: int, every_ms: int) -> DataFrame:
     """Stream numbers: batch b has b * per_batch to (b + 1) * per_batch - 1, and arrives b * every_ms after the start.
 
     It arrives whether or not the reader keeps up; a backlog is read batch by batch.

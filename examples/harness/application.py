@@ -83,6 +83,6 @@ class Application(Protocol):
     def make_auditor(self) -> Auditor: ...
 
 
-def one_input(schema: pa.Schema, key: str, delay_ms: int) -> list[Input]:
+def make_input(schema: pa.Schema, key: str, delay_ms: int) -> list[Input]:
     """Return the only input of an application, whose event time is the column `time`."""
     return [Input(schema=schema, key=key, event_time="time", watermark_delay=f"{delay_ms} ms")]

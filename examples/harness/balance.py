@@ -34,7 +34,7 @@ def rebalance(job: elastic.Job, level: str, theta: float, stages: Sequence[str] 
     return True
 
 
-def measuring_settings(interval_seconds: float) -> dict[str, float]:
+def choose_measuring_settings(interval_seconds: float) -> dict[str, float]:
     """Return the settings of a job whose keys are rebalanced that often.
 
     Keys are measured twice in every interval, so that a rebalance knows what the newest half of it was like.

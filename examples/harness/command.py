@@ -11,7 +11,7 @@ from rich.console import Console
 from elastic import Job
 from elastic.errors import ElasticError
 from examples.harness.application import Application
-from examples.harness.balance import measuring_settings, rebalance
+from examples.harness.balance import choose_measuring_settings, rebalance
 from examples.harness.options import StreamOptions
 from examples.harness.report import format_verdict, format_window, to_table
 from examples.harness.results import Results
@@ -53,7 +53,7 @@ def run(
 
 
 def _start(application: Application, options: StreamOptions, results: Results) -> AbstractContextManager[RunningStream]:
-    measuring = measuring_settings(options.interval)
+    measuring = choose_measuring_settings(options.interval)
     if options.local:
         from examples.harness.local_source import run_in_threads
 

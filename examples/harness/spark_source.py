@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import elastic
 from elastic.errors import ElasticError
-from examples.demo.source import clocked_numbers, find_start
+from examples.demo.source import find_start, stream_clocked_numbers
 from examples.frequent_patterns.local_spark import open_store, quiet_spark
 from examples.harness.application import Application
 from examples.harness.results import Results
@@ -70,7 +70,7 @@ def run_on_spark(
 def stream_batches(spark: SparkSession, application: Application, given: elastic.Input) -> DataFrame:
     """Stream the batches of one input of an application: batch b arrives when its event time says so."""
     schema = ", ".join(f"{field.name} {_DDL[field.type]}" for field in given.schema or ())
-    numbers = clocked_numbers(spark, _SHARES, application.pace.every_ms)
+    numbers = stream_clocked_numbers(spark, _SHARES, application.pace.every_ms)
     return numbers.mapInArrow(partial(_take, application, given.name), schema)
 
 

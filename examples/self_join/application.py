@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from elastic import Input
 from elastic.operators import Stage
-from examples.harness.application import Rows, WindowCheck, one_input
+from examples.harness.application import Rows, WindowCheck, make_input
 from examples.self_join.batch_join import join_trades
 from examples.self_join.sliding_join import PAIR_SCHEMA, SlidingSelfJoin
 from examples.workloads import TRADE_SCHEMA, Pace, Trades
@@ -38,7 +38,7 @@ class TradeSelfJoin:
         return PAIR_SCHEMA
 
     def inputs(self) -> list[Input]:
-        return one_input(TRADE_SCHEMA, "symbol", self.trades.delay_ms)
+        return make_input(TRADE_SCHEMA, "symbol", self.trades.delay_ms)
 
     def stages(self) -> list[Stage]:
         joining = SlidingSelfJoin(self.window_ms, self.cost_microseconds)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from elastic import Input
 from elastic.operators import Stage, to_schema
 from examples.frequent_patterns.audit import difference
-from examples.harness.application import Rows, WindowCheck, one_input
+from examples.harness.application import Rows, WindowCheck, make_input
 from examples.skewed_words.word_count import WindowedWordCount, split_words
 from examples.workloads import Pace, TextBatches
 
@@ -32,7 +32,7 @@ class SkewedWords:
         return to_schema(WindowedWordCount.output_schema)
 
     def inputs(self) -> list[Input]:
-        return one_input(WORD_SCHEMA, "word", delay_ms=0)
+        return make_input(WORD_SCHEMA, "word", delay_ms=0)
 
     def stages(self) -> list[Stage]:
         counting = WindowedWordCount(self.pace.interval_ms, self.cost_microseconds)

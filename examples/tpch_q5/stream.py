@@ -67,13 +67,13 @@ class Purchases:
         keys = self._order_keys(number)
         customers = self.customers.draw(number, self.pace.phase_of(number), len(keys))
         return pa.Table.from_arrays(
-            [pa.array(keys), pa.array(customers), _to_time(self._ordered(number))], schema=ORDER_SCHEMA
+            [pa.array(keys), pa.array(customers), _to_time(self._draw_order_times(number))], schema=ORDER_SCHEMA
         )
 
     def _order_keys(self, number: int) -> Numbers:
         return np.arange(number * self.orders_per_batch, (number + 1) * self.orders_per_batch)
 
-    def _ordered(self, number: int) -> Numbers:
+    def _draw_order_times(self, number: int) -> Numbers:
         """Return the times of the orders of a batch, in microseconds."""
         us, count = self.pace.every_ms * _MICROSECONDS, self.orders_per_batch
         return np.asarray(number * us + np.arange(count) * us // count)
@@ -88,7 +88,7 @@ class Purchases:
         lines = first + np.arange(counts.sum())
         chance = np.random.default_rng([self.suppliers.seed, number, 3])
         us = self.pace.every_ms * _MICROSECONDS
-        entered = np.repeat(self._ordered(number), counts) + chance.integers(0, us, len(lines))
+        entered = np.repeat(self._draw_order_times(number), counts) + chance.integers(0, us, len(lines))
         suppliers = self.suppliers.draw(number, self.pace.phase_of(number), len(lines))
         revenue = self.tables.cents[lines] * (100 - self.tables.discounts[lines])
         is_entered = entered // us == entered_in

@@ -25,7 +25,9 @@ def format_matrix(matrix: TransitionMatrix) -> str:
 def format_summary(matrix: TransitionMatrix) -> str:
     """Describe the origin of a matrix in a few lines."""
     origin = matrix.origin
-    lines = [f"{len(matrix.nodes)} node counts, {matrix.nodes[0]} to {matrix.nodes[-1]}; {_observed(matrix)}"]
+    lines = [
+        f"{len(matrix.nodes)} node counts, {matrix.nodes[0]} to {matrix.nodes[-1]}; {_format_observations(matrix)}"
+    ]
     if "source" in origin:
         lines.append(f"from {origin['source']}")
     if "first" in origin:
@@ -54,5 +56,5 @@ def _chance_of_up(matrix: TransitionMatrix) -> float:
     return float(up / max(1, matrix.observations))
 
 
-def _observed(matrix: TransitionMatrix) -> str:
+def _format_observations(matrix: TransitionMatrix) -> str:
     return f"{matrix.observations:,} migrations seen"

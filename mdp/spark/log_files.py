@@ -43,7 +43,7 @@ def _of_file(spark: SparkSession, file: str, number: int, time_column: str, valu
     for name in (time_column, value_column):
         if name not in frame.columns:
             raise missing_column_error(name, file, frame.columns)
-    time, value = _named(time_column), _named(value_column)
+    time, value = _to_column(time_column), _to_column(value_column)
     place = F.struct(
         F.lit(number).alias("file_number"),
         F.col("_metadata.file_path").alias("file"),
@@ -59,7 +59,7 @@ def _of_file(spark: SparkSession, file: str, number: int, time_column: str, valu
     )
 
 
-def _named(column: str) -> Column:
+def _to_column(column: str) -> Column:
     """Whatever the name: a dot in it is no path into a struct."""
     escaped = column.replace("`", "``")
     return F.col(f"`{escaped}`")

@@ -17,7 +17,7 @@ def merge_moments(rows: DataFrame, recipe: Recipe, holds: str) -> DataFrame:
     Only numbers are aggregated: Spark would sort all records to find the least of a struct.
     """
     value = {"sum": F.sum("value"), "last": F.max_by("value", "place"), "error": F.max("value")}[recipe.duplicates]
-    bad = F.count(F.when(_wrong(holds), 1))
+    bad = F.count(F.when(_is_wrong(holds), 1))
     return rows.groupBy("at").agg(value.alias("value"), F.count(F.lit(1)).alias("records"), bad.alias("bad"))
 
 
@@ -53,7 +53,7 @@ def fill_gaps(windows: DataFrame, rows: DataFrame, recipe: Recipe, holds: str) -
     width = window_width(recipe)
     if recipe.combine == "sum":
         windows = _whole(windows, slack(seen["first"], seen["last"], seen["moments"]), width)
-    return _without_gaps(windows.select("number", "value"), width, recipe.gaps)
+    return _fill_or_refuse_gaps(windows.select("number", "value"), width, recipe.gaps)
 
 
 def check_moments(once: DataFrame, rows: DataFrame, recipe: Recipe, holds: str) -> None:
@@ -80,7 +80,7 @@ def _faults() -> list[Column]:
 def _check(seen: Row, rows: DataFrame, recipe: Recipe, holds: str) -> None:
     """Raise what the reader without Spark would raise."""
     if seen["bad"]:
-        raise _record_error(rows.where(_wrong(holds)).orderBy("place").limit(1).collect()[0], holds)
+        raise _record_error(rows.where(_is_wrong(holds)).orderBy("place").limit(1).collect()[0], holds)
     if not seen["moments"]:
         raise InvalidLog("the log is empty. Give one with records.")
     if seen["twice"] and recipe.duplicates == "error":
@@ -96,11 +96,11 @@ def _record_error(bad: Row, holds: str) -> InvalidLog:
     return bad_value_error(holds, bad["value"], _text(bad["at"]), f"a record in {file}")
 
 
-def _wrong(holds: str) -> Column:
-    return F.col("at").isNull() | F.col("value").isNull() | ~_possible(F.col("value"), holds)
+def _is_wrong(holds: str) -> Column:
+    return F.col("at").isNull() | F.col("value").isNull() | ~_is_possible(F.col("value"), holds)
 
 
-def _possible(value: Column, holds: str) -> Column:
+def _is_possible(value: Column, holds: str) -> Column:
     finite = ~F.isnan(value) & (value < float("inf"))
     return finite & (value >= 0) if holds == "load" else finite & (value >= 1) & (value == F.floor(value))
 
@@ -115,7 +115,7 @@ def _whole(windows: DataFrame, allowed: float, width: int) -> DataFrame:
     return windows.withColumn("partial", (after_gap & late) | (before_gap & early)).where(~F.col("partial"))
 
 
-def _without_gaps(windows: DataFrame, width: int, gaps: str) -> DataFrame:
+def _fill_or_refuse_gaps(windows: DataFrame, width: int, gaps: str) -> DataFrame:
     before = F.lag("number").over(_in_order())
     stepped = windows.withColumn("before", before).withColumn("step", F.coalesce(F.col("number") - before, F.lit(1)))
     jump = F.min(F.when(F.col("step") > 1, F.struct("before", "number")))

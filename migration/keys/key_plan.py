@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from migration.errors import InvalidInput, InvalidPlan
+from migration.errors import InvalidPlan
 from migration.keys.html import key_plan_to_html
 from migration.keys.kernels.columns import Rows, find_differences
 from migration.keys.loads import Floats, Hashes, KeyLoads, Nodes
 from migration.keys.problem import KeyProblem
 from migration.keys.rendering import render_key_plan
 from migration.keys.standbys import NOWHERE, KeyStandbys, NodeRows, widen_rows
-from migration.model.documents import parse_json
+from migration.model.documents import parse_json, refuse_malformed
 from migration.model.plan import RELATIVE_EPSILON, NodeLoad
 
 
@@ -298,7 +298,7 @@ class KeyPlan:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote; raise `InvalidPlan` if its parts contradict each other."""
-        try:
+        with refuse_malformed("a key plan", InvalidPlan):
             nodes = tuple(str(node) for node in document["nodes"])
             moves, entries = document["moves"], document["entries"]
             plan = cls(
@@ -334,10 +334,6 @@ class KeyPlan:
                 copies=_read_copies(nodes, document),
                 overhead=float(document.get("overhead", 0.0)),
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as cause:
-            if isinstance(cause, InvalidInput):
-                raise
-            raise InvalidPlan(f"not a key plan document: {cause!r}. Write plans with to_json().") from cause
         plan._refuse_contradictions()
         return plan
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from migration.errors import InvalidInput
 from migration.keys.loads import Floats, Hashes, KeyLoads, Nodes
+from migration.model.mixing import mix_numbers
 
 DEFAULT_KEYS, DEFAULT_SKEW, DEFAULT_FLUCTUATION, DEFAULT_WINDOW = 1_000_000, 0.85, 1.0, 5  # those of the paper
 _RECORDS_PER_KEY = 10
@@ -48,7 +49,7 @@ class KeyWorkload:
         frequency = np.arange(1, keys + 1, dtype=np.float64) ** -skew
         frequency = np.maximum(np.rint(frequency * (_RECORDS_PER_KEY * keys / frequency.sum())), 1.0)
         frequency = np.random.default_rng([seed, keys]).permutation(frequency)
-        hashes = np.sort(_mix(np.arange(keys, dtype=np.uint64) + np.uint64(seed * keys)).view(np.int64))
+        hashes = np.sort(mix_numbers(np.arange(keys, dtype=np.uint64) + np.uint64(seed * keys)).view(np.int64))
         return cls(nodes, hashes, (frequency,) * window, fluctuation, (seed, keys, nodes))
 
     @cached_property
@@ -105,12 +106,3 @@ def _fluctuate(frequency: Floats, current: Nodes, nodes: int, change: float, rng
 def _sample(rng: np.random.Generator, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Distinct rows, drawn at random; O(count) where there are many more rows."""
     return rng.choice(rows, count, replace=False, shuffle=True)
-
-
-def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A bijection of 64-bit numbers that spreads consecutive ones (the finaliser of splitmix64)."""
-    with np.errstate(over="ignore"):
-        numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
-        numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return numbers ^ (numbers >> np.uint64(31))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from migration.errors import InvalidInput, InvalidPlan
-from migration.model.documents import parse_json
+from migration.errors import InvalidPlan
+from migration.model.documents import parse_json, refuse_malformed
 from migration.model.html import plan_to_html
 from migration.model.moves import Move, compute_moves
 from migration.model.ownership import Ownership
@@ -182,7 +182,7 @@ class Plan:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote; raise `InvalidPlan` if its parts contradict each other."""
-        try:
+        with refuse_malformed("a plan", InvalidPlan):
             future = document["future_cost"]
             plan = cls(
                 strategy=str(document["strategy"]),
@@ -209,10 +209,6 @@ class Plan:
                     for copy in document.get("copies", ())
                 ),
             )
-        except (KeyError, TypeError, ValueError) as cause:
-            if isinstance(cause, InvalidInput):
-                raise
-            raise InvalidPlan(f"not a plan document: {cause!r}. Write plans with to_json().") from cause
         plan._refuse_contradictions()
         return plan
 

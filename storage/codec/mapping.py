@@ -47,11 +47,11 @@ def estimate_size(value: object) -> int | None:
     sample = list(islice(value.items(), _SAMPLE))
     if not all(type(key) in _KEY_TYPES and type(entry) in _VALUE_TYPES for key, entry in sample):
         return None
-    taken = sum(_stored_bytes(key) + _stored_bytes(entry) for key, entry in sample)
+    taken = sum(_estimate_bytes(key) + _estimate_bytes(entry) for key, entry in sample)
     return taken * len(value) // max(len(sample), 1)
 
 
-def _stored_bytes(scalar: object) -> int:
+def _estimate_bytes(scalar: object) -> int:
     return 4 + len(scalar) if isinstance(scalar, str | bytes) else 8
 
 

@@ -67,14 +67,14 @@ class Manifests:
         with self._lock:
             if not self._number:
                 self._take_over(first)
-            current = self._owned()
+            current = self._read_owned()
         self.leases.close(self.leases.list_opened_before(self._since))
         return current
 
     def create(self, first: Manifest) -> bool:
         """Commit the first manifest of an operator that nobody runs yet; False if it has one already."""
         with self._lock:
-            created = self._numbered(
+            created = self._set_number(
                 replace(first, meta={**first.meta, RELEASED_BY: self.driver_id}, driver_id=self.driver_id), after=None
             )
             if self._log.newest_number() or not self._log.append(created):
@@ -94,7 +94,7 @@ class Manifests:
         def entry(current: Manifest) -> Manifest:
             changed = change(current)
             check_change(self.operator, current, changed, self.leases.holds)
-            return self._numbered(changed.without_old_log(), after=current)
+            return self._set_number(changed.without_old_log(), after=current)
 
         return self._append(entry)
 
@@ -134,7 +134,7 @@ class Manifests:
                 if change is not None:
                     whole = change(whole)
                     check_change(self.operator, current, whole, self.leases.holds)
-                return self._numbered(whole.without_old_log(), after=current)
+                return self._set_number(whole.without_old_log(), after=current)
             number, whole_number = current.number + 1, current.whole
             return BatchCommit(
                 number, self.driver_id, whole_number, batch, round, complete, logs, time, source, published
@@ -163,7 +163,7 @@ class Manifests:
             # An attempt that seems to fail may arrive later; then it has another driver's id, and is fenced too.
             self.driver_id = secrets.token_hex(8)
             latest = self._log.latest()
-            taken_over = self._numbered(latest or first or Manifest.first(()), after=latest)
+            taken_over = self._set_number(latest or first or Manifest.first(()), after=latest)
             if self._log.append(taken_over):
                 self._since = self._number = taken_over.number
                 self._known = taken_over
@@ -173,7 +173,7 @@ class Manifests:
     def _append(self, entry_after: Callable[[Manifest], Manifest | BatchCommit | None]) -> Manifest:
         with self._lock:
             while True:
-                current = self._owned()
+                current = self._read_owned()
                 entry = entry_after(current)
                 if entry is None:
                     return current
@@ -184,7 +184,7 @@ class Manifests:
                     return self._known
                 # An own commit that was in doubt came first, or another driver: the next iteration reads which.
 
-    def _owned(self) -> Manifest:
+    def _read_owned(self) -> Manifest:
         self.owned_number()
         if self._known is not None:
             return self._known
@@ -196,7 +196,7 @@ class Manifests:
             raise NotOwner(self.operator, self._number, latest.number)
         return latest
 
-    def _numbered(self, manifest: Manifest, after: Manifest | None) -> Manifest:
+    def _set_number(self, manifest: Manifest, after: Manifest | None) -> Manifest:
         number = after.number + 1 if after else 1
         return replace(
             manifest,

@@ -13,27 +13,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from migration.model.mixing import mix_numbers
+
 Numbers = NDArray[np.int64]
 SHOWN = 3  # differences of one kind that are worth reading
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no value is lost in a product modulo 2^64
 PARTITIONS = 2  # of the source; partition p of a batch holds the values that are p modulo this, in ascending order
 
 
-def mixed(values: Any) -> NDArray[np.uint64]:
-    """Numbers as scattered as random ones (the finalizer of splitmix64)."""
-    found = np.asarray(values).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return found ^ (found >> np.uint64(31))
+def mix_values(values: Any) -> NDArray[np.uint64]:
+    """Return numbers that are as scattered as random ones."""
+    return mix_numbers(np.asarray(values).astype(np.uint64))
 
 
 def extend_content(content: NDArray[np.uint64], places: Numbers, values: Numbers) -> None:
-    """Take rows in order: c becomes c * factor + mixed(value) at the place of each, modulo 2^64."""
+    """Take rows in order: c becomes c * factor + mix_values(value) at the place of each, modulo 2^64."""
     order = np.argsort(places, kind="stable")
     touched, starts, counts = np.unique(places[order], return_index=True, return_counts=True)
     powers = np.concatenate([np.ones(1, np.uint64), np.cumprod(np.full(counts.max(), _FACTOR))])
     after = np.repeat(starts + counts, counts) - 1 - np.arange(len(order))  # rows of the same place that follow
-    terms = mixed(values[order]) * powers[after]
+    terms = mix_values(values[order]) * powers[after]
     content[touched] = content[touched] * powers[counts] + np.add.reduceat(terms, starts)
 
 
@@ -94,9 +93,9 @@ class Stream:
 
 def content_hash(state: pa.Table) -> str:
     """One number for all keys with their counts and contents, whatever order they come in."""
-    found = mixed(state["key"].to_numpy())
+    found = mix_values(state["key"].to_numpy())
     for name in ("count", "content"):
-        found = mixed(found + mixed(state[name].to_numpy().view(np.uint64)))
+        found = mix_values(found + mix_values(state[name].to_numpy().view(np.uint64)))
     return f"{int(np.add.reduce(found, dtype=np.uint64)):016x}"
 
 

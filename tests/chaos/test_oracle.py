@@ -13,7 +13,7 @@ from tests.chaos.oracle import (
     Stream,
     content_hash,
     extend_content,
-    mixed,
+    mix_values,
     wrong_outputs,
     wrong_state,
     wrong_tasks,
@@ -74,7 +74,7 @@ def test_the_state_is_what_counting_row_by_row_gives() -> None:
     for value in np.concatenate([STREAM.values_of(batch) for batch in range(LAST + 1)]):
         key = int(STREAM.key_of(np.array([value]))[0])
         count, content = counted.get(key, (0, 0))
-        counted[key] = count + 1, (content * int(_FACTOR) + int(mixed(np.array([value]))[0])) % 2**64
+        counted[key] = count + 1, (content * int(_FACTOR) + int(mix_values(np.array([value]))[0])) % 2**64
     found = {row["key"]: (row["count"], row["content"] % 2**64) for row in STATE.to_pylist()}
     assert found == counted
 

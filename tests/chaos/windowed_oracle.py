@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tests.chaos.oracle import SHOWN, Numbers, Stream, extend_content, mixed, wrong_batches, wrong_tasks
+from tests.chaos.oracle import SHOWN, Numbers, Stream, extend_content, mix_values, wrong_batches, wrong_tasks
 
 BASE_MS = 1_700_000_000_000  # event time of value 0, without its disorder
 DELAY, LATE = 3, 6  # in batches
@@ -59,11 +59,11 @@ class WindowedStream(Stream):
 
     def comes_back(self, values: Numbers, hops: int) -> NDArray[np.bool_]:
         """Which rows that came `hops` times cause a record that comes once more."""
-        return mixed(values + hops) % 3 == 0 if hops < HOPS else np.zeros(len(values), np.bool_)
+        return mix_values(values + hops) % 3 == 0 if hops < HOPS else np.zeros(len(values), np.bool_)
 
     def next_key(self, values: Numbers, hops: int) -> Numbers:
         """The key of the record that a row causes, most often another one than its own."""
-        return (mixed(values * (hops + 2)) % self.keys).astype(np.int64)
+        return (mix_values(values * (hops + 2)) % self.keys).astype(np.int64)
 
     def watermark_ms(self, last_batch: int) -> int:
         """The watermark after a batch."""
@@ -122,7 +122,7 @@ class _Rows:
         return self
 
     def add_echoes(self, keys: Numbers, windows: Numbers, values: Numbers) -> None:
-        for *pair, value in zip(keys, windows, mixed(values), strict=True):
+        for *pair, value in zip(keys, windows, mix_values(values), strict=True):
             self._at(pair)[2:4] += np.array([1, value], np.uint64)
 
     def add_late(self, keys: Numbers) -> None:

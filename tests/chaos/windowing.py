@@ -10,7 +10,7 @@ from elastic.operators import Context, KeyedColumns, State, Timer, ToSelf, ToSin
 from elastic.operators.event_times import to_milliseconds
 from tests.chaos.counting import MortalOperator
 from tests.chaos.deaths import Deaths
-from tests.chaos.oracle import extend_content, mixed
+from tests.chaos.oracle import extend_content, mix_values
 from tests.chaos.windowed_oracle import COLUMNS, RESULT, TOTAL, WindowedStream, echo_results
 
 
@@ -89,4 +89,4 @@ def _add(columns: KeyedColumns, places: Any, values: Any, hops: Any) -> None:
         np.add.at(columns.column("count"), places[first], 1)
         extend_content(columns.column("content").view(np.uint64), places[first], values[first])
     np.add.at(columns.column("echoes"), places[~first], 1)
-    np.add.at(columns.column("echo_sum").view(np.uint64), places[~first], mixed(values[~first]))
+    np.add.at(columns.column("echo_sum").view(np.uint64), places[~first], mix_values(values[~first]))

@@ -17,7 +17,7 @@ from elastic.operators import CountByKey
 from elastic.routing import Groupings, KeyTable, KeyTargets, Routing, TableGrouping, hash_key
 from examples.frequent_patterns.texts import make_vocabulary
 from examples.harness import Application, RunSettings, Summary, WindowCheck, run_windows
-from examples.harness.balance import ScaleStep, count_entries, measuring_settings, rebalance
+from examples.harness.balance import ScaleStep, choose_measuring_settings, count_entries, rebalance
 from examples.harness.imbalance import measure_imbalance
 from examples.harness.local_source import run_in_threads
 from examples.harness.report import format_verdict, format_window
@@ -165,7 +165,7 @@ def test_a_job_is_rebalanced_only_while_nothing_moves() -> None:
 @pytest.mark.parametrize("application", [words(cost_microseconds=200), trades(cost_microseconds=200)])
 def test_all_windows_are_right_while_keys_are_rebalanced(application: Application) -> None:
     results, requested = Results(application), []
-    options = {"nodes": NODES, "tasks": TASKS, "settings": measuring_settings(0.1)}
+    options = {"nodes": NODES, "tasks": TASKS, "settings": choose_measuring_settings(0.1)}
     with run_in_threads(application, results, batches=30, paced=True, **options) as stream:
         settings = RunSettings(10, lambda job: requested.append(rebalance(job, "keys", 0.0)))
         summary = run_windows(application, stream, results, settings)

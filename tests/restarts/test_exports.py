@@ -31,7 +31,7 @@ from elastic.operators import (
 )
 from elastic.operators.stages import build_stages
 from elastic.portable import files
-from elastic.portable.importing import check_absent, create_job, plan_of_rows
+from elastic.portable.importing import check_absent, create_job, plan_rows
 from storage import Secret, Store
 from storage.errors import UnknownOperator
 from storage.state import Manifests
@@ -335,7 +335,7 @@ def create(store: Store) -> None:
     secret = Secret.of(SECRET)
     check_absent(store, secret, "copy", "")
     description = describe_pipeline(build_stages(Spending1(), "customer"), SCHEMA, 5)
-    create_job(store, secret, "copy", plan_of_rows(rows, description, None), "table")
+    create_job(store, secret, "copy", plan_rows(rows, description, None), "table")
 
 
 def check_created(store: Store) -> None:

@@ -94,14 +94,14 @@ def command_lines() -> Iterator[str]:
 
 
 def test_the_python_examples_can_be_typed_into_a_repl(place: Path) -> None:
-    [prepare] = blocks("Ten lines of Python")
-    [example] = blocks("Ten lines of Python", "python")
+    [prepare] = blocks("In Python")
+    [example] = blocks("In Python", "python")
     shell(prepare, place)
     output, errors = repl(example + "job\njob.migration\njob.status()\n", place)
     assert_calm(errors)
     assert re.search(r"^2 4$", output, re.MULTILINE)
     assert re.search(r"^\|\s*hello\|\s+2\|", output, re.MULTILINE)
-    assert re.search(r"^Job\('words', stopped, nodes=6, batch=0, rows=4\)$", output, re.MULTILINE)
+    assert re.search(r"^SparkJob\('words', stopped, nodes=6, batch=0, rows=4\)$", output, re.MULTILINE)
     assert re.search(r"^Migration\(4 -> 6 nodes, done, .*\)$", output, re.MULTILINE)
     assert re.search(r"^JobStatus\('words', stopped, .*\)$", output, re.MULTILINE)
 
@@ -118,8 +118,8 @@ def test_the_operator_can_be_typed_into_a_repl(place: Path) -> None:
 
 
 def test_the_commands_can_be_typed_into_two_shells(place: Path) -> None:
-    shell(blocks("Ten lines of Python")[0], place)
-    [commands] = blocks("Scale it")
+    shell(blocks("In Python")[0], place)
+    [commands] = blocks("Scale a job")
     run, _, others = commands.partition("\nelastic plan")
     plan, scale, watch = f"elastic plan{others}".strip().splitlines()
     job = begin(["bash", "--norc", "--noprofile", "-c", f"exec {with_test_store(run, place)}"], place)

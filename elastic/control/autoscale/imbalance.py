@@ -15,7 +15,7 @@ class Imbalance(Utilisation):
 
     Utilisation is measured over the autoscaler's window, so a single heavy batch does not count. Above `high` on
     average there is too much work for the nodes however it is spread, and below `idle` a rebalance gains nothing. A
-    partial stage that splits no keys is told to split its head first: that moves no state.
+    partial stage that splits no keys splits its head first: that moves no state.
     """
 
     theta: float = 0.2  # above what key plans aim at: measurements scatter, and a rebalance should last

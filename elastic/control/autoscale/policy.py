@@ -41,7 +41,7 @@ class Decision:
 class Policy(Protocol):
     """A pure function of the observation: equal observations lead to equal decisions.
 
-    The autoscaler enforces floor, ceiling and cool-down, whatever the policy decides.
+    The autoscaler enforces floor, ceiling and cool-down on every decision.
     """
 
     def decide(self, observation: Observation) -> Decision: ...

@@ -8,7 +8,7 @@ import numpy as np
 
 from elastic.experiments.paper000.scale import FULL, ExperimentScale
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
-from elastic.experiments.streams import StreamSetting, propose
+from elastic.experiments.streams import MeanOfRuns, StreamSetting, follow_trajectory, propose
 from migration.keys import KeyLoads
 from migration.keys.bound import lower_bound
 from migration.keys.loads import Nodes
@@ -67,23 +67,16 @@ class Lab:
         number: int = 0,
         options: Mapping[str, Any] | None = None,
     ) -> list[Sample]:
-        """Plan every interval of one trajectory.
-
-        Each strategy continues from its own assignment, and the load of one of its nodes grows in every interval. The
-        first plan, from the hash alone, is not reported.
-        """
+        """Plan every interval of one trajectory; each strategy continues from its own assignment."""
         options = dict(options or {})
         key = strategy, setting, intervals, number, tuple(sorted(options.items()))
         if key not in self._cache:
             self.progress.status(f"{strategy}: {setting.keys:,} keys, {setting.nodes} nodes, trajectory {number + 1}")
-            workload = setting.workload(1_000 * self.seed + number)
-            current: Nodes | None = None
-            samples = []
-            for _ in range(intervals + 1):
-                sample, current = plan_once(workload.loads(current), strategy, setting, options)
-                samples.append(sample)
-                workload = workload.advance(current)
-            self._cache[key] = samples[1:]
+            self._cache[key] = follow_trajectory(
+                setting.workload(1_000 * self.seed + number),
+                intervals,
+                lambda loads: plan_once(loads, strategy, setting, options),
+            )
         return self._cache[key]
 
 
@@ -112,11 +105,9 @@ def plan_once(
 
 def summarise(trajectories: Sequence[Sequence[Sample]]) -> Mean:
     every = [sample for samples in trajectories for sample in samples]
-    means = np.array([np.mean([sample.moved_percent for sample in samples]) for samples in trajectories])
     return Mean(
         float(np.median([sample.milliseconds for sample in every])),
-        float(means.mean()),
-        float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0,
+        *MeanOfRuns.of([[sample.moved_percent for sample in samples] for samples in trajectories]),
         float(np.mean([sample.bound_percent for sample in every])),
         float(np.mean([sample.entries for sample in every])),
         float(np.mean([sample.theta_reached for sample in every])),

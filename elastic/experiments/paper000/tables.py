@@ -7,7 +7,7 @@ from elastic.experiments.results import Rows, format_number, format_table, group
 
 
 class TableSizeRow(NamedTuple):
-    """Mixed (or another strategy) with at most so many entries."""
+    """Mixed (or another strategy) with at most `most_entries` entries."""
 
     strategy: str
     theta: float
@@ -20,7 +20,7 @@ class TableSizeRow(NamedTuple):
 
 
 class GrowthRow(NamedTuple):
-    """The table of MinMig after so many adjustments."""
+    """The table of MinMig after a number of adjustments."""
 
     theta: float
     adjustment: int

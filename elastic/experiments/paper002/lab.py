@@ -8,7 +8,7 @@ import numpy as np
 
 from elastic.experiments.paper002.scale import FULL, ExperimentScale
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
-from elastic.experiments.streams import StreamSetting, propose
+from elastic.experiments.streams import MeanOfRuns, StreamSetting, follow_trajectory, propose
 from migration.keys import STANDBY_STRATEGIES, KeyLoads, KeyStandbys, hash_standbys
 from migration.keys.key_plan import find_new_copies
 from migration.keys.loads import Nodes
@@ -41,7 +41,7 @@ class Setting(StreamSetting):
     next_node: bool = False
 
     def standby_homes(self, workload: KeyWorkload) -> NodeRows:
-        """Where standbys are by hash; a service level covers keys whatever they weigh."""
+        """Where standbys are by hash; a service level covers keys regardless of their work."""
         has_one = np.arange(self.keys) % 1_000 < 1_000 * self.covered
         if self.next_node:
             return np.where(has_one, (workload.home + 1) % self.nodes, NOWHERE)[:, None].astype(np.int32)
@@ -75,20 +75,19 @@ class Lab:
 
 
 def run(strategy: str, setting: Setting, intervals: int, seed: int) -> list[Sample]:
-    """Plan every interval of one trajectory; the first plan, from the hashes alone, is not reported."""
+    """Plan every interval of one trajectory."""
     workload = setting.workload(seed)
     homes = setting.standby_homes(workload) if strategy in STANDBY_STRATEGIES else None
-    current: Nodes | None = None
     places: NodeRows | None = None
-    samples = []
-    for _ in range(intervals + 1):
-        loads = workload.loads(current)
+
+    def plan_interval(loads: KeyLoads) -> tuple[Sample, Nodes]:
+        nonlocal places
         standbys = None if homes is None else KeyStandbys(homes, places, setting.share)
         sample, proposal = _plan_once(loads, strategy, setting, standbys)
-        samples.append(sample)
-        current, places = proposal.destination, proposal.standbys
-        workload = workload.advance(current)
-    return samples[1:]
+        places = proposal.standbys
+        return sample, proposal.destination
+
+    return follow_trajectory(workload, intervals, plan_interval)
 
 
 def _plan_once(
@@ -116,15 +115,13 @@ def _plan_once(
 
 def summarise(trajectories: list[list[Sample]]) -> Mean:
     every = [sample for samples in trajectories for sample in samples]
-    moved = np.array([np.mean([sample["moved_percent"] for sample in samples]) for samples in trajectories])
 
     def mean(name: str) -> float:
         return float(np.mean([sample[name] for sample in every]))
 
     return Mean(
         float(np.median([sample["milliseconds"] for sample in every])),
-        float(moved.mean()),
-        float(moved.std(ddof=1) / np.sqrt(len(moved))) if len(moved) > 1 else 0.0,
+        *MeanOfRuns.of([[sample["moved_percent"] for sample in samples] for samples in trajectories]),
         mean("background_percent"),
         mean("switches"),
         mean("entries"),

@@ -32,7 +32,7 @@ EXPERIMENTS: Mapping[str, Experiment[Lab]] = {
         sweeps.format_rows,
         draw_sweep("Time grows with the number of keys", "keys K", logarithmic=True),
         note=(
-            "With 1,000,000 keys half of the plans or more exceed the table of 3,000 entries, whatever the strategy: "
+            "With 1,000,000 keys half of the plans or more exceed the table of 3,000 entries under every strategy: "
             "their costs do not compare."
         ),
     ),

@@ -68,7 +68,7 @@ def _sweep(
         setting = lab.setting(**{**fixed, parameter: value})
         mixed = lab.mean("mixed", setting).moved_percent
         for strategy in strategies:
-            # TaskB has whole nodes as standbys: the node after, whatever the second hash says.
+            # TaskB has whole nodes as standbys: the next node, regardless of the second hash.
             own = lab.setting(**{**fixed, parameter: value, "next_node": True}) if strategy == "task-b" else setting
             mean = lab.mean(strategy, own)
             rows.append(

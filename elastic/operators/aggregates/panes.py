@@ -76,13 +76,13 @@ class PaneAggregate(WindowedAggregate):
         keys = {name: rows.column(name) for name in self.key}
         if self._time is None:  # the time of the batch is not known yet, but it is the same for all
             return self.aggregation.reduce(self.aggregation.lift(rows, keys), pa.schema(self.key_fields))
-        return self.aggregation.reduce(self._lift(*self._timed(rows)), self._groups)
+        return self.aggregation.reduce(self._lift(*self._drop_untimed(rows)), self._groups)
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
         held: PaneState = state.value
         now = self.clock.now(context)
         if self.late != "drop":
-            rows, times = self._timed(rows)
+            rows, times = self._drop_untimed(rows)
             is_late = self._window.last_ends(self._window.panes(times)) <= now
             if is_late.any():
                 yield self._emit_late(rows.filter(pa.array(is_late)))

@@ -160,12 +160,12 @@ class SessionAggregate(WindowedAggregate):
             return rows
         if self._time is None:
             return self.aggregation.lift(rows, {name: rows.column(name) for name in self.key})
-        return self._lift(*self._timed(rows))
+        return self._lift(*self._drop_untimed(rows))
 
     def handle_batch(self, rows: pa.Table, state: State, context: Context) -> Yields:
         now = self.clock.now(context)
         if self.late != "drop":
-            rows, times = self._timed(rows)
+            rows, times = self._drop_untimed(rows)
             is_late = times + self._gap <= now
             if is_late.any():
                 yield self._emit_late(rows.filter(pa.array(is_late)))

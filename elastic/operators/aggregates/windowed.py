@@ -98,7 +98,7 @@ class WindowedAggregate(Operator):
     def _emit_late(self, rows: pa.Table) -> Yields:
         return ToNext(rows) if self.late == "next" else ToSink(rows)
 
-    def _timed(self, rows: pa.Table, context: Context | None = None) -> tuple[pa.Table, Words]:
+    def _drop_untimed(self, rows: pa.Table, context: Context | None = None) -> tuple[pa.Table, Words]:
         """Return the rows that have a time, and their times; as in Spark, others are in no window."""
         times, is_valid = self.clock.times(rows, context)
         if is_valid is None:

@@ -126,7 +126,7 @@ Index: TypeAlias = WordIndex | TextIndex
 
 
 def take_or_null(index: Index, rows: Words, null: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """Return the keys of some rows; null where the mask says so, whatever the row."""
+    """Return the keys of some rows; null where the mask says so."""
     if not index.count:
         return pa.nulls(len(rows), kind)
     return set_nulls(take_from(index, np.where(null, 0, rows), kind), null)

@@ -27,7 +27,7 @@ _Ways = dict[tuple[int, int], int]  # (input, lag) -> delay
 
 
 class Way(NamedTuple):
-    """One way from an input to a stage: so many batches, and milliseconds of event time, it is behind."""
+    """One way from an input to a stage, with its lag in batches and its delay in milliseconds of event time."""
 
     number: int  # of the input
     lag: int  # -1: the watermark after the batch

@@ -3,7 +3,7 @@
 Rows of both inputs come in one stream, and a column names the input of each, as it does in a stage with several
 inputs. A row waits for rows of the other input until the watermark says that no more of them can match. The watermark
 of a stage is at most that of each of its inputs, so a join loses nothing when one input runs ahead of the other; and
-rows of a key are in the same task, whatever their input.
+rows of a key from both inputs are in the same task.
 
 An inner join then has exactly the pairs of a batch join over all rows that are not late; an outer join also has every
 such row without a match, once, when it has become certain that none will come. Rows without a time are dropped.
@@ -155,7 +155,7 @@ class StreamJoin(Operator):
                 rows = store.expired(now)
                 if self._keeps[number]:
                     lonely = rows[store.flags[rows] == 0]
-                    yield self._unmatched(number, held.keys.take_keys(store.owners[lonely]), store.take(lonely))
+                    yield self._join_with_nulls(number, held.keys.take_keys(store.owners[lonely]), store.take(lonely))
                 store.remove(rows)
             held.drop_unused_keys()
             following = [store.next_expiry() for store in held.stores]
@@ -186,7 +186,7 @@ class StreamJoin(Operator):
         tables = []
         for number, store in enumerate(value.stores):
             rows = np.flatnonzero(store.is_live)
-            tables.append(self._unmatched(number, value.keys.take_keys(store.owners[rows]), store.take(rows)))
+            tables.append(self._join_with_nulls(number, value.keys.take_keys(store.owners[rows]), store.take(rows)))
         return pa.concat_tables(tables)
 
     def lookup(self, value: JoinState, key: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -261,7 +261,7 @@ class StreamJoin(Operator):
         other.flags[rows] = 1
         yield results
 
-    def _unmatched(self, side: int, keys: list[pa.Array], rows: pa.Table) -> pa.Table:
+    def _join_with_nulls(self, side: int, keys: list[pa.Array], rows: pa.Table) -> pa.Table:
         assert self.input_schema is not None  # noqa: S101 - for the type checker
         empty = stored_schema(self._sides[1 - side], self.input_schema)
         nothing = pa.Table.from_arrays([pa.nulls(rows.num_rows, each.type) for each in empty], schema=empty)

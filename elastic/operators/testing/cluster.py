@@ -1,4 +1,4 @@
-"""A simulated cluster: nodes with state, a log and snapshots in dicts; whatever moves goes through bytes."""
+"""A simulated cluster: nodes with state, a log and snapshots in dicts. State and rows are serialised when they move."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

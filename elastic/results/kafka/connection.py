@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from elastic import threads
 from elastic.errors import InvalidSetting
-from elastic.results.kafka.transactions import Transactions, code_of, timed_out
+from elastic.results.kafka.transactions import Transactions, code_of, create_timeout_error
 
 _RESERVED = frozenset(
     ("bootstrap.servers", "transactional.id", "enable.idempotence", "acks", "isolation.level", "enable.partition.eof")
@@ -97,7 +97,7 @@ class Connection:
         return transactions
 
     def has_topic(self, name: str) -> bool:
-        """Return whether the topic exists; does not create it, whatever the broker is set to."""
+        """Return whether the topic exists; does not create it, even if the broker creates topics automatically."""
         return name in self._admin.list_topics(timeout=self._timeout).topics
 
     def read_limit(self, topic: str) -> int | None:
@@ -151,7 +151,9 @@ class Connection:
             consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
             while ends:
                 if threads.monotonic() > deadline:
-                    raise timed_out(f"topic {topic!r} could not be read to its end within {self._timeout:g} s")
+                    raise create_timeout_error(
+                        f"topic {topic!r} could not be read to its end within {self._timeout:g} s"
+                    )
                 for record in consumer.consume(_POLL_RECORDS, _POLL_SECONDS):
                     error = record.error()
                     if error is None and record.key() == key.encode():
@@ -178,7 +180,7 @@ class Connection:
         try:
             return answer.result(self._timeout)
         except TimeoutError:
-            raise timed_out(f"no answer within {self._timeout:g} s") from None
+            raise create_timeout_error(f"no answer within {self._timeout:g} s") from None
 
     @cached_property
     def _admin(self) -> AdminClient:

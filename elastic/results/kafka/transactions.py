@@ -12,7 +12,7 @@ from elastic.results.kafka.records import Record
 
 _POLL_SECONDS = 0.1
 _ANY = -1  # partition: the client chooses
-_POSITION = -1  # stands for the number of the record with the position
+_POSITION = -1  # in place of a record number: the record with the position
 _POLL_EVERY = 1_000  # records between two looks for errors
 
 # What a broker or the client says of a single record, which would fail again however often it is sent.
@@ -62,7 +62,7 @@ class Transactions:
 
     def __init__(self, config: Mapping[str, Any], timeout_seconds: float, *, one_by_one: bool) -> None:
         alone = {"batch.num.messages": 1} if one_by_one else {}
-        # Without a callback the client raises fatal errors in the middle of whatever it is doing.
+        # Without a callback the client raises fatal errors in the middle of any call.
         self._producer = Producer({**config, **alone, "delivery.report.only.error": True, "error_cb": self._note_error})
         self._timeout = timeout_seconds
         self._one_by_one = one_by_one
@@ -98,7 +98,7 @@ class Transactions:
             if self._failure is not None:
                 break
             if threads.monotonic() > deadline:
-                raise timed_out(f"the broker has not stored all records within {self._timeout:g} s")
+                raise create_timeout_error(f"the broker has not stored all records within {self._timeout:g} s")
         if self._failure is not None and not self._refused:
             raise KafkaException(self._failure)
 
@@ -121,7 +121,7 @@ class Transactions:
                 )
             except BufferError:
                 if threads.monotonic() > deadline:
-                    raise timed_out(f"the broker takes no records for {self._timeout:g} s") from None
+                    raise create_timeout_error(f"the broker takes no records for {self._timeout:g} s") from None
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
                 if not self._note(number, record, error.args[0]):
@@ -152,7 +152,7 @@ class Transactions:
         return is_refused
 
 
-def timed_out(why: str) -> KafkaException:
+def create_timeout_error(why: str) -> KafkaException:
     """Return the error of a wait that reached its bound."""
     return KafkaException(KafkaError(KafkaError._TIMED_OUT, why))  # noqa: SLF001 - the client's own name
 

@@ -75,7 +75,7 @@ def pool(sketches: Sequence[ExecutionSketch]) -> ExecutionSketch:
 
 
 def measure_slowness(sketches: Sequence[ExecutionSketch], pooled: ExecutionSketch, prior_rows: int = 4_096) -> Floats:
-    """Return what each node takes for its rows, over what all nodes together take for the same cells: 1 is average.
+    """Return the time of each node for its rows, relative to that of all nodes for the same cells: 1 is average.
 
     It is sum W_n / sum F_n W / F over all cells, as if the node had also taken `prior_rows` average rows at the average
     speed: the costs of a few rows differ by more than the nodes do.

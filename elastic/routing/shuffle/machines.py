@@ -101,7 +101,7 @@ _REPORT = (_I.START, (_A.SEND_SKETCH, _A.CLEAR_SKETCH))
 
 INSTANCE_TABLE: dict[tuple[InstanceState, InstanceEvent], tuple[InstanceState, tuple[InstanceCommand, ...]]] = {
     (_I.START, _V.WINDOW_ENDED): (_I.STABILIZING, (_A.TAKE_SNAPSHOT,)),
-    # Not in the paper: an instance that is told to report every window takes each for stable.
+    # Not in the paper: an instance that reports every window treats each as stable.
     (_I.START, _V.STABLE_WINDOW_ENDED): _REPORT,
     (_I.START, _V.SYNC_REQUESTED): (_I.START, (_A.SEND_REPLY,)),
     (_I.STABILIZING, _V.UNSTABLE_WINDOW_ENDED): (_I.STABILIZING, (_A.TAKE_SNAPSHOT,)),

@@ -10,12 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from elastic.routing.groupings import Hashes, ShuffleGrouping
-from elastic.routing.node_tasks import NodeTasks, mix
+from elastic.routing.node_tasks import NodeTasks
 from elastic.routing.routing import Routing
 from elastic.routing.shuffle.forecast import Forecast
 from elastic.routing.shuffle.schedulers import SCHEDULERS, NodeLoads, RowScheduler, schedule_round_robin
 from elastic.routing.shuffle.sketch import Floats
 from elastic.routing.unit_numbers import UnitNumbers
+from migration.model.mixing import mix_numbers
 from storage.state import UnitId
 
 
@@ -58,5 +59,5 @@ class ShufflePlacer:
         self._loads = replace(self._loads, seconds=np.roll(scheduled.loads, turn))
         self._added += np.bincount(nodes, costs, tasks.nodes)
         self._rows += len(hashes)
-        mixed = mix(hashes) + (np.uint64(forecast.batch) << np.uint64(32))
+        mixed = mix_numbers(hashes.view(np.uint64)) + (np.uint64(forecast.batch) << np.uint64(32))
         return tasks.task_on(nodes, mixed) + self._first

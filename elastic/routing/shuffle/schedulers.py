@@ -1,6 +1,6 @@
 """Schedulers: which node takes each row of a stateless stage. Any node will do, so the choice is one of load.
 
-- `round-robin`: the same number of rows for every node, whatever they cost.
+- `round-robin`: the same number of rows for every node, regardless of their cost.
 - `posg`: each row in turn to the node that would finish it first, by estimates (paper 004). Its makespan is at most
   2 - 1/k times the best possible one, if estimates are exact and nodes are equal.
 - `posg-batch`: the rows of a batch are known, so the longest come first; at most 4/3 - 1/(3k) times the best.

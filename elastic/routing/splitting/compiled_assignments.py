@@ -73,7 +73,7 @@ def assign_rows(
 
 @compiled
 def assign_in_order(counts: Numbers, workers: int) -> Numbers:
-    """Give each key, with so many rows, to the worker with the fewest rows so far."""
+    """Give each key, with its number of rows, to the worker with the fewest rows so far."""
     loads = np.zeros(workers, np.int64)
     chosen = np.empty(len(counts), np.int64)
     for key in range(len(counts)):

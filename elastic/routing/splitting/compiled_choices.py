@@ -80,7 +80,8 @@ def next_least_loaded(loads: Numbers, level: int, worker: int) -> tuple[int, int
     """Return the smallest load, and the first worker that has it.
 
     Called with what it returned before, or with (-1, 0). All workers before that one have more load than the level, and
-    loads only grow, so the search goes on from there: W steps for every load that the minimum takes, thus O(1) per row.
+    loads only grow, so the search continues from there: W steps for every load that the minimum takes, thus O(1) per
+    row.
     """
     while loads[np.uint64(worker)] > level:
         worker += 1

@@ -18,7 +18,8 @@ class SketchArrays(NamedTuple):
     """A `SpaceSaving` sketch: counters, a hash table with linear probing over them, and four numbers.
 
     `slots` has the number of a counter plus one, or zero. `state` has the counters in use, the rows, and where the
-    search for the smallest counter goes on: its count is at least `state[2]`, and it is not before counter `state[3]`.
+    search for the smallest counter continues: its count is at least `state[2]`, and it is not before counter
+    `state[3]`.
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -56,7 +57,7 @@ def _remove(slot: np.uint64, hashes: npt.NDArray[np.uint64], slots: npt.NDArray[
 def count_rows(rows: npt.NDArray[np.uint64], sketch: SketchArrays, row_counts: Numbers) -> None:
     """Count rows by their hashes, and fill `row_counts` with the count of each row's key so far.
 
-    O(1) per row on average: the search for the smallest counter goes on as in `next_least_loaded`.
+    O(1) per row on average: the search for the smallest counter continues as in `next_least_loaded`.
     """
     hashes, counts, errors, slots, state = sketch
     used, seen, level, smallest = state

@@ -27,7 +27,7 @@ def head_share(workers: int) -> float:
 
 
 def create_sketch(workers: int) -> SpaceSaving:
-    """Return a sketch with enough counters to tell the head for so many workers."""
+    """Return a sketch with enough counters to find the head for this number of workers."""
     return SpaceSaving(max(_COUNTERS_PER_HEAD * _HEADS_PER_WORKER * workers, _FEWEST_COUNTERS))
 
 
@@ -40,7 +40,7 @@ def choose_targets_with_heads(
     `loads >>= 1` does. `share` is that from which on a key is in the head, by default `head_share(W)`. A head key uses
     one target per worker.
 
-    Without numba heads are told, and all rows divided, chunk by chunk with NumPy.
+    Without numba heads are found, and all rows divided, chunk by chunk with NumPy.
     """
     check_loads(loads, targets)
     share = head_share(targets.workers) if share is None else share
@@ -51,7 +51,7 @@ def choose_targets_with_heads(
 def route_with_heads(
     hashes: Hashes, targets: Targets, loads: Numbers, sketch: SpaceSaving, share: float, choices: int
 ) -> Numbers | None:
-    """Route with the compiled loop: the head has so many choices, or all workers for 0. None without numba."""
+    """Route with the compiled loop: a key of the head has `choices` workers, or all for 0. None without numba."""
     compiled = load_compiled("splitting.compiled_heads", "route_rows")
     if compiled is None:
         return None

@@ -116,7 +116,7 @@ def fill_up(loads: Numbers, rows: int) -> Numbers:
 
 
 def is_among_few(hashes: Hashes, few: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return for each hash whether it is one of a few; most others are told by their upper bits alone."""
+    """Return for each hash whether it is one of a few; most others are excluded by their upper bits alone."""
     words = hashes.view(np.uint64)
     shift = np.uint64(64 - _FILTER_BITS)
     passes = np.zeros(1 << _FILTER_BITS, np.bool_)

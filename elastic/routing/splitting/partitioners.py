@@ -53,7 +53,7 @@ class HashPartitioner(_Base):
 
 
 class ShufflePartitioner(_Base):
-    """Shuffle grouping: workers in turn, whatever the key."""
+    """Shuffle grouping: workers in turn, regardless of the key."""
 
     def partition(self, hashes: Hashes) -> Numbers:
         workers = (int(self.loads.sum()) + np.arange(len(hashes))) % len(self.loads)

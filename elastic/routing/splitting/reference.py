@@ -77,7 +77,7 @@ def route_unsplit(
 
 
 def assign_in_order(counts: Iterable[int], workers: int) -> list[int]:
-    """Off-Greedy: each key, with so many rows, goes to the worker with the fewest rows so far."""
+    """Off-Greedy: each key, given with its number of rows, goes to the worker with the fewest rows so far."""
     loads, chosen = [0] * workers, []
     for count in counts:
         worker = find_least_loaded_worker(loads)
@@ -116,7 +116,7 @@ class ReferenceSketch:
 def route_with_heads(
     hashes: Iterable[int], targets: Targets, loads: Loads, sketch: ReferenceSketch, share: float, choices: int
 ) -> list[int]:
-    """D-Choices, and W-Choices for 0 choices: rows of the head go to the least loaded of so many, or of all."""
+    """D-Choices, and W-Choices for 0 choices: rows of the head go to the least loaded of `choices`, or of all."""
     chosen = []
     for key_hash in map(int, hashes):
         is_head = sketch.count_row(key_hash) >= share * sketch.rows

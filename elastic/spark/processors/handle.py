@@ -12,7 +12,7 @@ from elastic.errors import InvalidProcessor, InvalidStateCall
 from elastic.operators.timers import TimerKind
 from elastic.spark.processors.schemas import to_struct
 from elastic.spark.processors.states import STATES, KeyState, StateCells
-from elastic.spark.processors.variables import TIMERS, Cell, Entry, Kind, Variable, name_of
+from elastic.spark.processors.variables import TIMERS, Cell, Entry, Kind, Variable, parse_name
 
 _TIMERS_PLACE = 0
 _ONE_VARIABLE = 2  # the number of cells of a processor with one variable: that of the timers comes first
@@ -220,7 +220,7 @@ class ProcessorHandle(StatefulProcessorHandle):
 
     def _adopt(self, tag: str, cell: Cell, cells: list[Cell | None]) -> None:
         """Take a cell that was written under a declaration which the processor does not make now."""
-        name = name_of(tag)
+        name = parse_name(tag)
         if name in self._deleted:
             return  # what is declared again under this name begins empty
         variable = self.variables.get(name)

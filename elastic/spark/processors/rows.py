@@ -54,7 +54,7 @@ class RowForm:
         return to_rows(table)
 
     def measure(self, rows: pa.Table) -> None:
-        """Do nothing: rows come one by one, whatever their size."""
+        """Do nothing: rows come one by one, so their size does not matter."""
 
     chunks = staticmethod(iter)  # what handlers get for the rows of a key: one by one
 

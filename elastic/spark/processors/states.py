@@ -66,7 +66,7 @@ class _State:
     def _loaded(self, stored: Stored) -> Any:
         return stored if self._load is None else self._load(stored)
 
-    def _held(self, stored: Stored) -> Any:
+    def _pack(self, stored: Stored) -> Any:
         """Return what a cell holds for a stored tuple: the tuple, or with a time to live its expiry and the tuple."""
         ttl_ms = self._variable.ttl_ms
         return stored if ttl_ms is None else (self._cells.now_ms + ttl_ms, stored)
@@ -104,7 +104,7 @@ class KeyValueState(_State, ValueState):
         if cells is None:
             cells = self._cells.of(self._variable)
         stored = self._codec.store(newValue)
-        cells[self._place] = stored if self._is_plain else self._held(stored)
+        cells[self._place] = stored if self._is_plain else self._pack(stored)
         self._cells.is_changed = True
 
     def _write(self, value: Any) -> None:
@@ -122,21 +122,21 @@ class KeyListState(_State, ListState):
         return iter([self._loaded(stored) for _, stored in self._items()])
 
     def put(self, newState: Any) -> None:  # noqa: N803 - Spark's name
-        held = self._held_list(newState)
+        held = self._pack_list(newState)
         self._cells.of(self._variable)[self._place] = held
         self._cells.is_changed = True
 
     def appendValue(self, newState: Any) -> None:  # noqa: N802, N803 - Spark's name
-        self._append([self._held(self._codec.store(newState))])
+        self._append([self._pack(self._codec.store(newState))])
 
     def appendList(self, newState: Any) -> None:  # noqa: N802, N803 - Spark's name
-        self._append(self._held_list(newState))
+        self._append(self._pack_list(newState))
 
     def _write(self, value: Any) -> None:
         self.put(value)
 
-    def _held_list(self, values: Any) -> list[Any]:
-        held = [self._held(self._codec.store(value)) for value in values]
+    def _pack_list(self, values: Any) -> list[Any]:
+        held = [self._pack(self._codec.store(value)) for value in values]
         if not held:
             raise InvalidStateCall(self._variable.name, "an empty list cannot be written; use clear()")
         return held
@@ -176,7 +176,7 @@ class KeyMapState(_State, MapState):
         return self._find(key) is not None
 
     def updateValue(self, key: Any, value: Any) -> None:  # noqa: N802 - Spark's name
-        name, held = self._keys.store(key), self._held(self._codec.store(value))
+        name, held = self._keys.store(key), self._pack(self._codec.store(value))
         cells = self._cells.of(self._variable)
         cell = cells[self._place]
         if cell is None:
@@ -189,10 +189,10 @@ class KeyMapState(_State, MapState):
         self._cells.is_changed = True
 
     def iterator(self) -> Iterator[Any]:
-        return iter([(self._loaded_key(key), self._loaded(stored)) for key, stored in self._items()])
+        return iter([(self._load_key(key), self._loaded(stored)) for key, stored in self._items()])
 
     def keys(self) -> Iterator[Any]:
-        return iter([self._loaded_key(key) for key, _ in self._items()])
+        return iter([self._load_key(key) for key, _ in self._items()])
 
     def values(self) -> Iterator[Any]:
         return iter([self._loaded(stored) for _, stored in self._items()])
@@ -218,7 +218,7 @@ class KeyMapState(_State, MapState):
         held = None if cell is None else cell.get(name)
         return None if held is None or self._is_expired(held) else held
 
-    def _loaded_key(self, stored: Stored) -> Any:
+    def _load_key(self, stored: Stored) -> Any:
         return stored if self._keys.load is None else self._keys.load(stored)
 
 

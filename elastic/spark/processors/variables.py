@@ -2,7 +2,7 @@
 
 What a key holds is one tuple of tags and cells in turns: a tag is the text of a declaration, and a cell what the
 variable holds. Variables without a value take no room. A tag carries name, kind and schema with the state, so a
-processor that comes back with other variables finds its own, and reads values that were written under an older schema.
+processor that restarts with other variables finds its own, and reads values that were written under an older schema.
 
 | kind | cell | cell with a time to live |
 | --- | --- | --- |
@@ -124,7 +124,7 @@ def restore_variable(tag: str) -> Variable:
     return Variable(kind, name, schema, 1 if has_ttl else None, 0, *keys)
 
 
-def name_of(tag: str) -> str:
+def parse_name(tag: str) -> str:
     name: str = json.loads(tag)[1]
     return name
 

@@ -136,10 +136,10 @@ class StageState:
 
     def _make_runner(self) -> "StageRunner":
         # Imported late: readers of results import this package in a process each, and need no operators.
-        from elastic.core.pipeline import runners
+        from elastic.core.pipeline import create_runners
 
         description = self._load_description()
-        return runners(description, "fail")[description.stage_number(self.stage)]
+        return create_runners(description, "fail")[description.stage_number(self.stage)]
 
     def _open_manager(self) -> StateManager:
         return StateManager(self.access.store(), self.access.secret, self.access.job, threads=1)

@@ -111,12 +111,12 @@ class _Planner:
             if columns.work[row] > 0:
                 self.ranked[self.source[row]].append(row)
 
-    def _leaving(self, row: int) -> float:
+    def _price_to_leave(self, row: int) -> float:
         return price_to_be_elsewhere(self.columns, row, self.source[row], self.price, self.node_prices)
 
     def _rank(self, row: int) -> tuple[float, float, int]:
         work = self.columns.work[row]
-        return (self._leaving(row) / work if work > 0 else math.inf, -work, row)
+        return (self._price_to_leave(row) / work if work > 0 else math.inf, -work, row)
 
     def cover(self, node: int, load: float, heaviest: float) -> _Cover | None:
         """Take by price per work; every key that completes the cover is the end of a candidate, the cheapest wins."""
@@ -128,7 +128,7 @@ class _Planner:
             work = columns.work[row]
             if self.place[row] != node or work > heaviest:
                 continue
-            leaving = self._leaving(row)
+            leaving = self._price_to_leave(row)
             if spent + leaving / work * (left - limit) >= 0.999 * (best[0] if best else math.inf):
                 break
             if left - work > limit:
@@ -145,12 +145,12 @@ class _Planner:
         for row in rows:
             load -= self.columns.work[row]
         kept, spent = [], 0.0
-        for row in sorted(rows, key=lambda row: -self._leaving(row)):
+        for row in sorted(rows, key=lambda row: -self._price_to_leave(row)):
             if load + self.columns.work[row] <= self.columns.limit:
                 load += self.columns.work[row]
             else:
                 kept.append(row)
-                spent += self._leaving(row)
+                spent += self._price_to_leave(row)
         return _Cover(kept, spent, load)
 
     def take(self, node: int, cover: _Cover) -> list[int]:

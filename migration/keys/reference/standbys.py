@@ -86,7 +86,7 @@ class _Rebalance:
 
     def run(self) -> None:
         for node in range(len(self.loads)):
-            for row in self._ranked(node):
+            for row in self._rank_stationary(node):
                 if self.loads[node] <= self.limit:
                     break
                 self._take(row, node)
@@ -95,7 +95,7 @@ class _Rebalance:
             self.candidates.remove(row)
             self._place(row)
 
-    def _ranked(self, node: int) -> list[int]:
+    def _rank_stationary(self, node: int) -> list[int]:
         return sorted(self.stationary[node], key=self.rank.__getitem__)
 
     def _take(self, row: int, node: int) -> None:
@@ -136,7 +136,7 @@ class _Rebalance:
                 self.fixed[node] += self.work[heavy]
         if self.fixed[node] + work > limit:
             return False
-        for lighter in self._ranked(node):
+        for lighter in self._rank_stationary(node):
             if self.loads[node] + work <= limit:
                 break
             if self.work[lighter] < work:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from migration.errors import InvalidInput
+from migration.model.mixing import GOLDEN_GAMMA, mix_numbers
 from migration.model.scattered import ScatteredAssignment
 from migration.planning.problem import Problem, Proposal, check_count
 
@@ -38,10 +39,6 @@ def consistent_hash(problem: Problem, seed: int = 0, virtual_nodes: int = DEFAUL
 
 
 def _points(seed: int, what: str, count: int) -> _Hashes:
-    """`count` well-mixed 64-bit points: splitmix64 over a counter that starts at a hash of seed and name."""
+    """Return `count` 64-bit points: the stream of SplitMix64 that starts at a hash of seed and name."""
     digest = hashlib.blake2b(f"{seed}/{what}".encode(), digest_size=8).digest()
-    step = np.uint64(0x9E3779B97F4A7C15)
-    mixed = np.frombuffer(digest, np.uint64) + step * np.arange(1, count + 1, dtype=np.uint64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
+    return mix_numbers(np.frombuffer(digest, np.uint64) + GOLDEN_GAMMA * np.arange(count, dtype=np.uint64))

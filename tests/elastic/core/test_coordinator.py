@@ -281,5 +281,5 @@ def test_units_without_state_in_a_saved_state_begin_there() -> None:
     unit = UnitId(0, 0)
     saved = replace(world.coordinator.manifest, units=world.coordinator.manifest.units.with_states([state_of(unit)]))
     world.coordinator.manifest = saved
-    handle = world.coordinator._saved_handle_of(unit)
+    handle = world.coordinator._create_saved_handle(unit)
     assert (handle.state, handle.through) == (state_of(unit), world.coordinator._through(unit))

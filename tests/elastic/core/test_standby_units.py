@@ -17,7 +17,7 @@ from elastic.core.messages import (
     UnchangedUnit,
     UnitHandle,
 )
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, Step, end_of
 from elastic.core.unit_host import Capture, StepResult, UnitHost
 from elastic.errors import StateUnavailable
@@ -309,7 +309,7 @@ def test_a_unit_takes_a_step_that_kills_processes_in_another_process_in_whatever
         isolated.append(moment.batch)
         return state, runner.step(state, slices, moment)
 
-    host = UnitHost(runners(describe([Stage(History(), ("key",))]), "fail"), isolate)
+    host = UnitHost(create_runners(describe([Stage(History(), ("key",))]), "fail"), isolate)
     step = Position(Batch(1), 0)
     handles = {
         "loaded": [active(2, end_of(NO_BATCH))._replace(isolated=(step,))],

@@ -5,7 +5,7 @@ import pytest
 
 from elastic.core.ids import NO_BATCH, Batch, Epoch, UnitId
 from elastic.core.messages import ApplyStep, DropUnits, InstallUnits, ReleaseUnits, TakeSnapshot, UnitHandle
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, Step
 from elastic.core.unit_host import StepResult, UnitHost
 from elastic.errors import StateUnavailable
@@ -22,7 +22,7 @@ STATE_KEY = f"operators/moved/state/{LEASE}/task-1-%d-x.state"
 
 
 def new_host() -> UnitHost:
-    return UnitHost(runners(describe([Stage(History(), ("key",))]), "fail"))
+    return UnitHost(create_runners(describe([Stage(History(), ("key",))]), "fail"))
 
 
 def step_of(batch: int, round_: int = 0, *, complete: bool = True) -> Step:

@@ -13,7 +13,7 @@ import pytest
 
 import storage
 from elastic.control import JobJournal
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.job.restart import find_published, recover_manifest
 from elastic.operators import CountByKey
 from elastic.results import Description, ResultLog
@@ -50,7 +50,7 @@ def test_its_manifest_is_taken_over_with_its_watermark_and_its_published_results
 def test_its_states_and_its_log_hold_every_row_once(store: Store) -> None:
     pipeline = Description.load(store, SECRET, JOB)
     assert isinstance(pipeline.stages[0].operator, CountByKey)
-    (runner,) = runners(pipeline, "fail")
+    (runner,) = create_runners(pipeline, "fail")
     manifest = Manifests(store, SECRET, JOB).recover()
     states, log = StateManager(store, SECRET, JOB), InputLog(store, SECRET, JOB)
     counted: Counter[int] = Counter()

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.errors import IncompatibleRestart, MissingUpgrade, StateNewer
-from elastic.job.restart import check_identity, find_published, job_identity, recover_manifest, with_stored_versions
+from elastic.job.restart import add_stored_versions, check_identity, find_published, job_identity, recover_manifest
 from elastic.operators import CountByKey
 from elastic.results import Description, ResultLog, StageDescription
 from elastic.routing import KeyTable, PartialGrouping, Routing, TableGrouping
@@ -118,7 +118,7 @@ def test_states_that_name_no_version_are_of_the_version_that_the_job_had_when_ve
     manifest = recover(store, of_version("4"))
     assert manifest.meta["versions"] == [["1", "2", "4"]]
     assert manifest.meta["version"] == "count=4"
-    [runner] = runners(with_stored_versions(of_version("4"), manifest), "fail")
+    [runner] = create_runners(add_stored_versions(of_version("4"), manifest), "fail")
     for meta, found in (({}, "1"), ({"version": "2"}, "2")):
         assert runner.load(SavedState({}, meta), UnitId(0, 0)).value == [found, {}]
     assert runner.load(SavedState({}, {"version": "4"}), UnitId(0, 0)).value == {}

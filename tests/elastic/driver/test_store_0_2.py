@@ -21,7 +21,7 @@ import pytest
 import storage
 from elastic.control import JobJournal
 from elastic.core.ids import Batch
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, steps_of
 from elastic.job.job import Job
 from elastic.job.restart import find_published, recover_manifest
@@ -90,7 +90,7 @@ def test_its_manifest_is_taken_over_with_its_watermark_its_source_and_its_publis
 
 
 def test_its_states_hold_every_row_up_to_the_snapshot_once(store: Store) -> None:
-    stages = runners(Description.load(store, SECRET, JOB), "fail")
+    stages = create_runners(Description.load(store, SECRET, JOB), "fail")
     manifest, states = Manifests(store, SECRET, JOB).recover(), StateManager(store, SECRET, JOB)
     counted: list[Counter[int]] = [Counter(), Counter()]
     for unit in [UnitId(stage, task) for stage in range(2) for task in range(8)]:

@@ -23,7 +23,7 @@ from elastic.core.messages import (
     UnitHandle,
     encode_message,
 )
-from elastic.core.pipeline import describe_pipeline, runners
+from elastic.core.pipeline import create_runners, describe_pipeline
 from elastic.core.steps import Position, Step
 from elastic.core.unit_host import UnitHost
 from elastic.node.key_collector import KeyCollector
@@ -94,7 +94,7 @@ class World:
         stages = build_stages(Stage(operator or Counts(), "key", grouping="table"), ())
         pipeline = describe_pipeline(stages, ROWS, TASKS)
         given = Settings(**{"key_interval_seconds": INTERVAL, **settings})
-        stage_runners = runners(pipeline, "fail")
+        stage_runners = create_runners(pipeline, "fail")
         self.now = 0.0
         self.batch = through + 1
         self.runners = stage_runners

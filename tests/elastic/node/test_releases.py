@@ -6,7 +6,7 @@ import pytest
 
 from elastic.core.ids import Batch, Epoch, UnitId
 from elastic.core.messages import ApplyStep, DropUnits, InstallUnits, ReleaseUnits, StateStored, UnitsReleased
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, Step
 from elastic.core.unit_host import UnitHost
 from elastic.node.offers import Offers
@@ -40,7 +40,7 @@ def test_offers_above_the_limit_are_withdrawn_when_they_are_stored_oldest_first(
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_released_units_are_reported_when_their_states_can_be_fetched(manager: StateManager, direct: bool) -> None:
-    host = UnitHost(runners(describe([Stage(History(), ("key",))]), "fail"))
+    host = UnitHost(create_runners(describe([Stage(History(), ("key",))]), "fail"))
     units = tuple(empty_handle(task) for task in range(3))
     for handle in host.install(InstallUnits(Epoch(1), units, ())).to_load:
         assert host.set_state(handle, None)
@@ -64,7 +64,7 @@ def test_released_units_are_reported_when_their_states_can_be_fetched(manager: S
 
 
 def test_a_release_is_reported_only_when_all_its_units_have_stopped(manager: StateManager) -> None:
-    host, step = UnitHost(runners(describe([Stage(History(), ("key",))]), "fail")), Position(Batch(0), 0)
+    host, step = UnitHost(create_runners(describe([Stage(History(), ("key",))]), "fail")), Position(Batch(0), 0)
     for handle in host.install(InstallUnits(Epoch(1), (empty_handle(0), empty_handle(1)), ())).to_load:
         assert host.set_state(handle, None)
     host.add_step(ApplyStep(Epoch(1), Step(step, True, (), BatchTime(0, 0))))

@@ -9,7 +9,7 @@ import pytest
 import storage
 from elastic.core.ids import Batch, Epoch, UnitId
 from elastic.core.messages import ApplyStep, InstallUnits, SnapshotTaken, TakeSnapshot
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, Step
 from elastic.core.unit_host import UnitHost
 from elastic.node.snapshots import Snapshots
@@ -26,7 +26,7 @@ UNITS = tuple(UnitId(0, task) for task in range(3))
 
 def host_after_a_step(*changed: int) -> UnitHost:
     """Return a host of three units that took batch 0, in which these tasks had a row."""
-    host = UnitHost(runners(describe([Stage(History(), ("key",))]), "fail"))
+    host = UnitHost(create_runners(describe([Stage(History(), ("key",))]), "fail"))
     step = Step(Position(Batch(0), 0), True, (), BatchTime(0, 0))
     for handle in host.install(InstallUnits(Epoch(1), tuple(map(empty_handle, range(3))), ())).to_load:
         host.set_state(handle, None)

@@ -9,7 +9,7 @@ import pytest
 
 from elastic.errors import OperatorFailed
 from elastic.operators import KeyedOperator
-from elastic.operators.garbage import collector_paused
+from elastic.operators.garbage import pause_collector
 from elastic.operators.stage_runner import StageRunner
 from elastic.operators.testing import OperatorTester
 
@@ -65,14 +65,14 @@ def test_the_collector_rests_while_a_state_is_decoded() -> None:
 
 def test_a_disabled_collector_stays_disabled() -> None:
     gc.disable()
-    with collector_paused():
+    with pause_collector():
         assert not gc.isenabled()
     assert not gc.isenabled()
 
 
 def test_blocks_within_blocks_end_with_the_outer_one() -> None:
-    with collector_paused():
-        with collector_paused():
+    with pause_collector():
+        with pause_collector():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pytest
 
-from elastic.core.pipeline import describe_pipeline, runners
+from elastic.core.pipeline import create_runners, describe_pipeline
 from elastic.errors import (
     CyclicGraph,
     InvalidGraph,
@@ -189,7 +189,7 @@ def test_the_only_input_gives_way_to_a_stage_that_has_its_name() -> None:
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
     described = describe_pipeline(build_stages([keep("input"), keep("b")], "id"), schema, 4)
     assert described.graph.edges == (("input-2", "input"), ("input", "b"))
-    assert [runner.name for runner in runners(described, "fail")] == ["input", "b"]
+    assert [runner.name for runner in create_runners(described, "fail")] == ["input", "b"]
 
 
 # Partial stages.

@@ -22,9 +22,10 @@ from elastic.routing import (
     partial,
 )
 from elastic.routing.groupings import parse_grouping
-from elastic.routing.node_tasks import NodeTasks, mix
+from elastic.routing.node_tasks import NodeTasks
 from elastic.routing.partial import SplitEstimates, choose_nodes, choose_one_by_one, choose_tasks
 from migration import Assignment, ScatteredAssignment
+from migration.model.mixing import mix_numbers
 from storage.state import UnitId
 
 Integers = npt.NDArray[np.int64]
@@ -105,7 +106,7 @@ def test_both_choices_of_a_key_are_on_different_nodes_and_stay_the_same() -> Non
 
 def test_the_second_hash_does_not_follow_from_the_first_choice() -> None:
     hashes = np.arange(0, 40_000 * TASKS, TASKS)  # all of task 0
-    counts = np.bincount((mix(hashes) % np.uint64(7)).astype(np.int64))
+    counts = np.bincount((mix_numbers(hashes.view(np.uint64)) % np.uint64(7)).astype(np.int64))
     assert abs(counts / len(hashes) - 1 / 7).max() < 0.01
 
 

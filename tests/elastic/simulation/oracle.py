@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elastic.core import ids
-from elastic.core.pipeline import describe_pipeline, runners
+from elastic.core.pipeline import create_runners, describe_pipeline
 from elastic.core.steps import Position
 from elastic.ingest.batch_spec import INPUT_NUMBER
 from elastic.operators.aggregates.windowed import WindowedAggregate
@@ -145,7 +145,7 @@ class Oracle:
         self.results: Counter[str] = Counter()
         self._pipeline = pipeline
         self._committed = committed
-        self._stages = runners(pipeline, "fail")
+        self._stages = create_runners(pipeline, "fail")
         self._states = {
             unit: stage.new_state()
             for number, stage in enumerate(self._stages)

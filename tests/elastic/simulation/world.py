@@ -6,7 +6,7 @@ from typing import Any
 
 from elastic.core.events import NodeLost
 from elastic.core.messages import InstallUnits, ReleaseUnits, StandbysDropped
-from elastic.core.pipeline import runners
+from elastic.core.pipeline import create_runners
 from elastic.driver.event_loop import Decision
 from elastic.errors import ElasticError, PoisonedStep, StoreUnreachable
 from elastic.job.job import Job
@@ -320,7 +320,7 @@ class World:
         assert manifest is not None
         assert manifest.low_water_mark == manifest.last_batch == len(self.observer.committed.sources) - 1
         manager = StateManager(self.store.objects, SECRET, JOB, threads=1)
-        stages = runners(self._pipeline, "fail")
+        stages = create_runners(self._pipeline, "fail")
         states: dict[UnitId, str] = {}
         for unit, ref in manifest.units.items():
             runner = stages[unit.stage]

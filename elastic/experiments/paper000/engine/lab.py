@@ -11,7 +11,7 @@ from elastic.experiments.paper000.engine.scale import ENGINE_FULL, HASH, IDEAL, 
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
 from examples.frequent_patterns.texts import make_vocabulary
 from examples.harness import Application, RunSettings, Summary, run_windows
-from examples.harness.balance import measuring_settings, rebalance
+from examples.harness.balance import choose_measuring_settings, rebalance
 from examples.harness.local_source import run_in_threads
 from examples.harness.report import format_verdict
 from examples.harness.results import Results
@@ -110,7 +110,7 @@ class EngineLab:
             "tasks": self.scale.tasks,
             "settings": {
                 "max_pending_batches": self.scale.max_pending_batches,
-                **measuring_settings(self.scale.interval_seconds),
+                **choose_measuring_settings(self.scale.interval_seconds),
             },
         }
         with run_in_threads(application, results, batches=batches, paced=False, **options) as stream:

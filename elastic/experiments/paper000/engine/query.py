@@ -68,7 +68,7 @@ def format_rows(rows: Rows) -> str:
 
 
 def _mean(series: Rows) -> float:
-    """Return the rows per second of some intervals, which have about the same rows, in all of their time."""
+    """Return the rows per second of some intervals, which have about the same rows, over their total time."""
     warm = [row for row in series if row.interval] or list(series)
     return float(len(warm) / np.sum([1 / row.rows_per_second for row in warm]))
 

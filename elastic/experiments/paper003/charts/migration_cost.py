@@ -44,7 +44,7 @@ def draw_migration_cost(rows: Rows) -> "Figure":
     add_legend(figure, kinds, loc="outside upper right", ncols=2, columnspacing=1.2, handletextpad=0.2)
     one = rows[0]
     caption = (
-        f"Means over {one.sequences} sequences, {one.migrations:,} migrations in all, the same for every strategy and "
+        f"Means over {one.sequences} sequences, {one.migrations:,} migrations, the same for every strategy and "
         f"every tau; bars: {BARS} standard errors, of the difference on common sequences where savings are shown.\n"
         "Even split and consistent hashing ignore work and tau: above the dashed line they exceed the cap. "
         "Where no partition is within the cap, the smallest feasible cap is used."

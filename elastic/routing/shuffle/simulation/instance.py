@@ -54,7 +54,7 @@ class OperatorInstance:
 
     def __post_init__(self) -> None:
         self._executed = 0
-        self._worked = 0.0  # seconds in all; paper: C_op
+        self._worked = 0.0  # total seconds; paper: C_op
         self._snapshot = self.sketch.mean_seconds()
         self._outbox: list[Message] = []
 

@@ -18,7 +18,7 @@ class Reading:
     window: int = 1_024  # rows of an instance between two looks at its sketch; paper: N
     mu: float | None = 0.05  # relative change below which a sketch is stable; None: every window is reported
     by_frequency: bool = False  # cells count by their rows in that change, else all alike
-    wall_clock: bool = False  # replies say when the row was done, else how long the instance has worked in all
+    wall_clock: bool = False  # replies say when the row was done, else how long the instance has worked in total
     unseen_as_mean: bool = False  # a new key takes the mean of all rows, else nothing
     numbers_epochs: bool = False  # replies to earlier requests are dropped, else taken for current ones
     pooled: bool = False  # rows are estimated from the sketches of all instances, else of the one that takes them

@@ -1,4 +1,4 @@
-"""The input of a simulation: rows that arrive over time, and what each takes on each instance."""
+"""The input of a simulation: rows that arrive over time, and the execution time of each on each instance."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,5 +49,5 @@ class SimulatedStream:
         return np.arange(self.rows) * len(self.slowness) // self.rows
 
     def seconds(self, row: int, instance: int) -> float:
-        """Return what a row takes on an instance."""
+        """Return the execution time of a row on an instance."""
         return float(self.costs[row] * self.slowness[self.phase_of[row], instance])

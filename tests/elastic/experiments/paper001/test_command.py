@@ -1,14 +1,13 @@
 """`elastic bench paper001`, as it is typed."""
 
-import csv
 import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from elastic.cli.bench import command
 from elastic.experiments.paper001 import EXPERIMENTS, QUICK
+from tests.elastic.experiments.bench import read_rows, run_bench, run_quickly
 
 IMBALANCE = {"stream", "workers", "technique", "average", "final", "floor", "paper"}
 COLUMNS = {
@@ -24,19 +23,9 @@ COLUMNS = {
 }
 
 
-def typed(*words: str) -> Result:
-    return CliRunner().invoke(command, ["paper001", *words])
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    folder = tmp_path_factory.mktemp("paper001")
-    return folder, typed("--quick", "--output", str(folder))
-
-
-def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return run_quickly("paper001", tmp_path_factory.mktemp("paper001"))
 
 
 def test_a_quick_run_writes_every_table_and_every_picture(quick: tuple[Path, Result]) -> None:
@@ -45,14 +34,14 @@ def test_a_quick_run_writes_every_table_and_every_picture(quick: tuple[Path, Res
     assert set(COLUMNS) == set(EXPERIMENTS)
     for name, experiment in EXPERIMENTS.items():
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert rows_of(folder, name)[0].keys() >= COLUMNS[name]
+        assert read_rows(folder, name)[0].keys() >= COLUMNS[name]
         assert experiment.title in shown.stdout
         assert experiment.note
         assert experiment.note in shown.stdout
 
 
 def test_two_choices_never_are_below_their_floor_and_w_choices_are(quick: tuple[Path, Result]) -> None:
-    rows = [row for row in rows_of(quick[0], "table2") if float(row["floor"]) > 1e-3]
+    rows = [row for row in read_rows(quick[0], "table2") if float(row["floor"]) > 1e-3]
     assert rows
     for row in rows:
         if row["technique"] in ("G", "PoTC", "H"):
@@ -63,18 +52,22 @@ def test_two_choices_never_are_below_their_floor_and_w_choices_are(quick: tuple[
 
 def test_the_models_say_that_the_busiest_worker_limits_throughput(quick: tuple[Path, Result]) -> None:
     slowest = {
-        row["technique"]: row for row in rows_of(quick[0], "figure5a") if float(row["delay_ms"]) == QUICK.delays_ms[-1]
+        row["technique"]: row
+        for row in read_rows(quick[0], "figure5a")
+        if float(row["delay_ms"]) == QUICK.delays_ms[-1]
     }
     assert float(slowest["KG"]["rows_per_second"]) < 0.8 * float(slowest["PKG"]["rows_per_second"])
     assert float(slowest["KG"]["rows_per_second"]) == pytest.approx(1e3 / float(slowest["KG"]["largest_share"]), 1e-4)
-    periods = [row for row in rows_of(quick[0], "figure5b") if row["technique"] == "PKG"]
+    periods = [row for row in read_rows(quick[0], "figure5b") if row["technique"] == "PKG"]
     assert float(periods[0]["counters"]) < float(periods[-1]["counters"])
     assert float(periods[0]["partials_per_row"]) > float(periods[-1]["partials_per_row"])
 
 
 def test_words_of_tweets_are_one_more_stream(tmp_path: Path) -> None:
     (tmp_path / "tweets.csv").write_text("created_at,text\n1,the flight\n2,The delay of the flight\n")
-    shown = typed("--quick", "--only", "table1", "--data", str(tmp_path), "--output", str(tmp_path), "--json")
+    shown = run_bench(
+        "paper001", "--quick", "--only", "table1", "--data", str(tmp_path), "--output", str(tmp_path), "--json"
+    )
     rows = json.loads(shown.stdout)["table1"]["rows"]
     [tweets] = [row for row in rows if row["stream"] == "tweets"]
     assert (tweets["messages"], tweets["keys"]) == (7, 4)
@@ -82,6 +75,6 @@ def test_words_of_tweets_are_one_more_stream(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tweets_is_refused(tmp_path: Path) -> None:
-    shown = typed("--quick", "--data", str(tmp_path))
+    shown = run_bench("paper001", "--quick", "--data", str(tmp_path))
     assert shown.exit_code == 1
     assert "there is no tweets.csv in" in shown.output

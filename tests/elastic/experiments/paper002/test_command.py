@@ -1,24 +1,17 @@
 """`elastic bench paper002 --quick`: every table and chart, and what must hold in them."""
 
-import csv
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from elastic.cli.bench import command
 from elastic.experiments.paper002 import EXPERIMENTS, QUICK, Lab
+from tests.elastic.experiments.bench import read_rows, run_bench, run_quickly
 
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    folder = tmp_path_factory.mktemp("paper002")
-    return folder, CliRunner().invoke(command, ["paper002", "--quick", "--output", str(folder)])
-
-
-def read_rows(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
+    return run_quickly("paper002", tmp_path_factory.mktemp("paper002"))
 
 
 def test_a_quick_run_writes_every_table_every_picture_and_what_differs(quick: tuple[Path, Result]) -> None:
@@ -56,4 +49,4 @@ def test_the_same_seed_gives_the_same_costs_and_another_seed_others() -> None:
 
 
 def test_an_unknown_figure_is_refused() -> None:
-    assert CliRunner().invoke(command, ["paper002", "--only", "figure3"]).exit_code == 2
+    assert run_bench("paper002", "--only", "figure3").exit_code == 2

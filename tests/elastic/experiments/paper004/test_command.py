@@ -1,17 +1,16 @@
 """`elastic bench paper004`, as it is typed, and the streams behind it."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from elastic.cli.bench import command
 from elastic.experiments.paper004 import EXPERIMENTS, QUICK, Lab
 from elastic.experiments.paper004.lab import summarise
 from elastic.experiments.paper004.streams import Setting, fit_skew, frequencies
+from tests.elastic.experiments.bench import read_rows, run_bench, run_quickly
 
 SWEEP = {"parameter", "value", "policy", "mean_ms", "min_ms", "max_ms", "speedup", "least_speedup", "most_speedup"}
 SERIES = {"policy", "row", "mean_ms", "min_ms", "max_ms", "first_run"}
@@ -21,19 +20,9 @@ COLUMNS = {
 }
 
 
-def typed(*words: str) -> Result:
-    return CliRunner().invoke(command, ["paper004", *words])
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    folder = tmp_path_factory.mktemp("paper004")
-    return folder, typed("--quick", "--output", str(folder))
-
-
-def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return run_quickly("paper004", tmp_path_factory.mktemp("paper004"))
 
 
 def test_a_quick_run_writes_every_table_every_picture_and_what_differs(quick: tuple[Path, Result]) -> None:
@@ -45,7 +34,7 @@ def test_a_quick_run_writes_every_table_every_picture_and_what_differs(quick: tu
         assert experiment.title in shown.stdout
         assert experiment.note
         assert experiment.note in shown.stdout
-        assert set(rows_of(folder, name)[0]) == COLUMNS[name]
+        assert set(read_rows(folder, name)[0]) == COLUMNS[name]
 
 
 def test_figures_8_and_9_are_said_not_to_be_reproduced() -> None:
@@ -54,14 +43,14 @@ def test_figures_8_and_9_are_said_not_to_be_reproduced() -> None:
 
 
 def test_nothing_is_faster_than_full_knowledge_and_one_instance_gains_nothing(quick: tuple[Path, Result]) -> None:
-    for skew in {row["value"] for row in rows_of(quick[0], "figure4")}:
-        mine = {row["policy"]: float(row["mean_ms"]) for row in rows_of(quick[0], "figure4") if row["value"] == skew}
+    for skew in {row["value"] for row in read_rows(quick[0], "figure4")}:
+        mine = {row["policy"]: float(row["mean_ms"]) for row in read_rows(quick[0], "figure4") if row["value"] == skew}
         assert min(mine, key=mine.__getitem__) == "full-knowledge"
-    assert {row["speedup"] for row in rows_of(quick[0], "figure8") if row["value"] == "1"} == {"1"}
+    assert {row["speedup"] for row in read_rows(quick[0], "figure8") if row["value"] == "1"} == {"1"}
 
 
 def test_exact_costs_are_balanced_best(quick: tuple[Path, Result]) -> None:
-    rows = [row for row in rows_of(quick[0], "senders") if row["scheduler"] != "round-robin"]
+    rows = [row for row in read_rows(quick[0], "senders") if row["scheduler"] != "round-robin"]
     for senders in {row["senders"] for row in rows}:
         mine = {(row["scheduler"], row["costs"]): float(row["makespan"]) for row in rows if row["senders"] == senders}
         assert min(mine, key=mine.__getitem__) == ("posg-batch", "exact")
@@ -70,14 +59,16 @@ def test_exact_costs_are_balanced_best(quick: tuple[Path, Result]) -> None:
 def test_the_same_seed_gives_the_same_times_and_another_seed_others(quick: tuple[Path, Result], tmp_path: Path) -> None:
     means = {}
     for seed in ("0", "7"):
-        shown = typed("--quick", "--only", "figure7", "--json", "--seed", seed, "--output", str(tmp_path))
+        shown = run_bench(
+            "paper004", "--quick", "--only", "figure7", "--json", "--seed", seed, "--output", str(tmp_path)
+        )
         means[seed] = [f"{row['mean_ms']:.6g}" for row in json.loads(shown.stdout)["figure7"]["rows"]]
-    assert means["0"] == [row["mean_ms"] for row in rows_of(quick[0], "figure7")]
+    assert means["0"] == [row["mean_ms"] for row in read_rows(quick[0], "figure7")]
     assert means["0"] != means["7"]
 
 
 def test_an_unknown_figure_is_refused() -> None:
-    assert typed("--only", "figure3").exit_code == 2
+    assert run_bench("paper004", "--only", "figure3").exit_code == 2
 
 
 def test_a_stream_has_the_costs_and_the_rate_of_its_setting() -> None:
