@@ -92,6 +92,7 @@ class StageKeyLoads:
     """
 
     stage: int
+    routing: Routing  # by which all this was measured: a moment later another one may be committed
     nodes: tuple[str, ...]
     loads: KeyLoads
     tasks: Integers
@@ -171,6 +172,7 @@ def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -
     tasks = keys.tasks
     return StageKeyLoads(
         stage,
+        routing,
         names,
         KeyLoads(keys.hashes, owners[keys.home_tasks], owners[tasks], keys.work, keys.state_bytes),
         tasks,

@@ -153,8 +153,8 @@ class Scaler:
         portions = make_portions(
             made,
             measured.stage,
-            self._cluster.assignment(),
-            self._cluster.groupings(),
+            measured.routing.assignment,
+            measured.routing.groupings,
             request.bytes_per_node,
             measured.sizes(),
             measured.records,
