@@ -330,6 +330,9 @@ def test_a_target_that_is_lost_installs_all_tasks_again_before_they_are_committe
     world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
     world.release("node-1", 0, 1)
     world.install("node-2", 0)
+    view = world.coordinator.view().migration
+    assert view is not None
+    assert view.awaited == (("node-2", "install", (1,)),)
     world.lose("node-2")
     world.join("node-2")
     assert commits(world.install("node-2", 1)) == []
@@ -391,3 +394,11 @@ def test_the_view_is_that_of_the_latest_migration_although_it_moves_nothing() ->
     cluster.finish()
     assert cluster.hear(replace(request_of(cluster.target, cluster.target, []), id="m2")) == []
     assert (cluster.migration.id, cluster.migration.is_over) == ("m2", True)
+
+
+def test_a_report_of_one_release_does_not_end_another_one_of_the_same_source() -> None:
+    world = World(nodes=NODES)
+    target = scattered([2, 1, 1, 1])
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    assert installs(world.release("node-1", 0)) == [("node-3", (0,))]
+    assert installs(world.release("node-1", 1)) == [("node-2", (1,))]

@@ -297,6 +297,24 @@ def test_a_standby_that_takes_over_while_its_state_waits_to_be_decoded_is_report
     assert [unit for one in node.driver.of(UnitsInstalled) for unit in one.units].count(handle.unit) == 1
 
 
+def test_a_standby_that_takes_over_may_get_the_state_that_waits_to_be_decoded_first(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.driver.wait_for(StandbysCaughtUp)
+    saved = manager_of(node).save(FOLLOWED[0], [5], batch=0, lease=LEASE)
+    handle = UnitHandle(saved.unit, saved, Batch(0), end_of(Batch(0)))
+    installations = node.process._installations
+    with monkeypatch.context() as patch:
+        patch.setattr(installations, "_set_next_state", lambda: False)
+        node.send_units(handle._replace(standby=True))
+        wait_until(lambda: installations.has_arrived_states)
+        patch.setattr(installations._loader, "load", lambda *_, **__: None)  # with urgency, but later
+        node.send_units(handle)
+        wait_until(lambda: not node.process._host.is_standby(handle.unit))
+    node.process._inbox.put(lambda: None)
+    wait_until(lambda: handle.unit in [unit for one in node.driver.of(UnitsInstalled) for unit in one.units])
+
+
 def test_a_unit_that_takes_over_is_not_dropped_because_the_state_it_followed_from_is_gone(
     node: Follower,
 ) -> None:
