@@ -204,13 +204,14 @@ def test_a_unit_that_has_just_come_does_not_look_busier_than_a_tenth_of_an_inter
 
 @pytest.mark.parametrize("heavy", [True, False])
 @pytest.mark.parametrize("stride", [1, 4])
-def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int) -> None:
+@pytest.mark.parametrize("rows", [1, 100])
+def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int, rows: int) -> None:
     routing = routing_of({})
-    keys = [Key(hashed, 100, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, 100, 3.0, 1)]
+    keys = [Key(hashed, rows, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, rows, 3.0, 1)]
     nodes = nodes_of(routing, keys, dict.fromkeys(NODES, 5.0))
     measured = compute_key_loads([with_stride(node, stride) for node in nodes], routing, STAGE)
     counted = stride * sum(key.heavy for key in keys) + sum(not key.heavy for key in keys)
-    per_node = 700 / len(NODES)
+    per_node = 7 * rows / len(NODES)
     assert measured.load_error == pytest.approx(per_node**-0.5 * (counted / len(keys)) ** 0.5)
 
 
