@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -83,10 +83,10 @@ def nodes_of(routing: Routing, keys: list[Key], intervals: Mapping[str, float]) 
     return [node_of(node, counted[node], intervals[node]) for node in NODES]
 
 
-def with_stride(node: NodeView, stride: int) -> NodeView:
+def with_report(node: NodeView, **changes: Any) -> NodeView:
     assert node.heartbeat is not None
     assert node.heartbeat.keys is not None
-    return replace(node, heartbeat=replace(node.heartbeat, keys=replace(node.heartbeat.keys, stride=stride)))
+    return replace(node, heartbeat=replace(node.heartbeat, keys=replace(node.heartbeat.keys, **changes)))
 
 
 HASHES = st.integers(-(2**63), 2**63 - 1)
@@ -204,13 +204,14 @@ def test_a_unit_that_has_just_come_does_not_look_busier_than_a_tenth_of_an_inter
 
 @pytest.mark.parametrize("heavy", [True, False])
 @pytest.mark.parametrize("stride", [1, 4])
-def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int) -> None:
+@pytest.mark.parametrize("rows", [1, 100])
+def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int, rows: int) -> None:
     routing = routing_of({})
-    keys = [Key(hashed, 100, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, 100, 3.0, 1)]
+    keys = [Key(hashed, rows, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, rows, 3.0, 1)]
     nodes = nodes_of(routing, keys, dict.fromkeys(NODES, 5.0))
-    measured = compute_key_loads([with_stride(node, stride) for node in nodes], routing, STAGE)
+    measured = compute_key_loads([with_report(node, stride=stride) for node in nodes], routing, STAGE)
     counted = stride * sum(key.heavy for key in keys) + sum(not key.heavy for key in keys)
-    per_node = 700 / len(NODES)
+    per_node = 7 * rows / len(NODES)
     assert measured.load_error == pytest.approx(per_node**-0.5 * (counted / len(keys)) ** 0.5)
 
 
@@ -261,10 +262,16 @@ def _without_a_unit(node: NodeView, lost: str) -> NodeView:
     """Return what a node reports whose last unit has come after its last interval."""
     assert node.heartbeat is not None
     assert node.heartbeat.keys is not None
-    if node.name != lost:
-        return node
-    report = replace(node.heartbeat.keys, units=node.heartbeat.keys.units[:-1])
-    return replace(node, heartbeat=replace(node.heartbeat, keys=report))
+    return with_report(node, units=node.heartbeat.keys.units[:-1]) if node.name == lost else node
+
+
+def test_a_part_of_keys_takes_what_the_node_with_the_largest_says() -> None:
+    routing = routing_of({})
+    nodes = nodes_of(routing, [Key(6, 10, 1.0, 1)], dict.fromkeys(NODES, 10.0))
+    parts: list[dict[int, float]] = [{STAGE: 70.0, 0: 500.0}, {STAGE: 90.0}, {}]
+    measured = [with_report(node, part_bytes=found) for node, found in zip(nodes, parts, strict=True)]
+    assert compute_key_loads(measured, routing, STAGE).part_bytes == 90.0
+    assert compute_key_loads(nodes, routing, STAGE).part_bytes == 0.0
 
 
 @pytest.mark.parametrize("table", [{}, {6: 5}], ids=["no table", "a table of the run before"])

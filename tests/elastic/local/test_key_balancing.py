@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -126,8 +126,26 @@ def test_the_keys_of_a_plan_move_to_their_nodes_and_no_row_is_lost(skewed: tuple
     check_counts(job, feed)
 
 
+def _create_class() -> type:
+    """Return a class that no module has, so that every part of keys has its code."""
+
+    class Record:
+        def __init__(self, data: bytes) -> None:
+            self.data = data
+
+    return Record
+
+
+Record = _create_class()
+PAYLOADS: dict[str, Callable[[np.random.Generator], Any]] = {
+    "bytes": lambda chance: chance.bytes(4_000),
+    "list": lambda chance: chance.integers(2**39, 2**40, 500).tolist(),  # of which the size is only estimated
+    "object": lambda chance: Record(chance.bytes(4_000)),
+}
+
+
 class Payload(KeyedOperator):
-    """Keeps four kilobytes for every key, as bytes or, of which the size is only estimated, as a list."""
+    """Keeps four kilobytes for every key."""
 
     output_schema = "key long"
 
@@ -135,11 +153,10 @@ class Payload(KeyedOperator):
         self._kind = kind
 
     def handle_key(self, key: int, _rows: list[Any], state: ValueState, _: Context) -> None:
-        chance = np.random.default_rng(key)
-        state.update(chance.bytes(4_000) if self._kind == "bytes" else chance.integers(2**39, 2**40, 500).tolist())
+        state.update(PAYLOADS[self._kind](np.random.default_rng(key)))
 
 
-@pytest.mark.parametrize("kind", ["bytes", "list"])
+@pytest.mark.parametrize("kind", PAYLOADS)
 def test_a_plan_counts_what_its_keys_take_in_the_log(kind: str) -> None:
     chance = np.random.default_rng(3)
     batches = [pa.table({"key": chance.zipf(1.4, 3_000) % KEYS}) for _ in range(2)]

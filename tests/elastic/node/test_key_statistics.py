@@ -89,6 +89,8 @@ class World:
         operator: Operator | None = None,
         table: Mapping[str, int] | None = None,
         through: int = -1,  # the batch with which the units come
+        *,
+        is_measured: bool = True,  # whether the first heartbeat comes before the first batch
         **settings: Any,
     ) -> None:
         stages = build_stages(Stage(operator or Counts(), "key", grouping="table"), ())
@@ -105,7 +107,8 @@ class World:
         self.groupings = Groupings(TASKS, (TableGrouping(KeyTable.from_entries(entries)),), 1)
         self.routing = Routing(Assignment.even(TASKS, 1), self.groupings)
         self.install(self.groupings.units(0), through=through, reported=through)
-        self.statistics.measure(self.host)  # with the first heartbeat
+        if is_measured:
+            self.statistics.measure(self.host)
 
     def install(self, units: Sequence[UnitId], *, through: int = -1, reported: int = -1, epoch: int = 1) -> None:
         handles = tuple(UnitHandle(unit, None, Batch(through), Position(Batch(reported), 0)) for unit in units)
@@ -214,6 +217,23 @@ def test_a_node_reports_nothing_before_it_has_taken_a_batch(through: int) -> Non
 
 
 BATCHES = st.lists(st.lists(st.none() | WORDS, max_size=20), min_size=1, max_size=5)
+
+
+def test_rows_that_come_before_the_first_heartbeat_are_reported() -> None:
+    world = World(is_measured=False)
+    world.send("a", "a")
+    assert names_of(world.end_interval()) == {"a": 2}
+
+
+def test_the_time_that_keys_take_to_move_is_no_work_of_the_unit() -> None:
+    world = World()
+    world.take_microseconds_per_row(1)
+    world.send("a", "b")
+    unit = world.groupings.units(0)[0]
+    moved = pa.table({"target": [1]})
+    world.statistics.observe_step(unit, [moved], StepOutput(None, None, None, None, 0), 7.0)
+    world.statistics.observe_step(unit, [], StepOutput(None, None, None, None, 0), 0.5)  # of timers
+    assert sum(one.seconds for one in world.end_interval().units) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_a_report_says_what_keys_take_that_leave_their_unit() -> None:

@@ -221,6 +221,8 @@ def test_states_that_are_large_few_or_cannot_be_stored_are_not_sampled() -> None
     runner = runner_of(Texts())
     for values in ({}, {1: "text"}, {1: bytes(10**6), 2: bytes(10**6), 3: "text"}, {1: open, 2: (one for one in "")}):
         assert sample_sizes(runner, values) == AS_ESTIMATED
+    some = {key: Random(key).randbytes(100_000) for key in range(9)}  # noqa: S311 - of no influence on results
+    assert sample_sizes(runner, some) == sample_sizes(runner, {key: some[key] for key in range(2)}) != AS_ESTIMATED
     large = sample_sizes(runner, {0: bytes(10**6), **{key: bytes(100) for key in range(1, 9)}})
     assert large == sample_sizes(runner, {key: bytes(100) for key in range(1, 9)}) != AS_ESTIMATED
 
