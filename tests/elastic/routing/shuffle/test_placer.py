@@ -97,6 +97,11 @@ def test_a_slow_node_gets_fewer_rows() -> None:
     assert count(place([FAST] * 50, Forecast(KNOWN.costs, slowness={"node-3": 2.0}))) == [20, 20, 10]
 
 
+def test_rows_that_take_no_time_at_all_are_spread_too() -> None:
+    nothing = replace(Forecast.from_sketches({"node-1": sketch_of(fast=0.0, slow=0.050)}), is_uniform=False)
+    assert count(place([FAST] * 30, nothing)) == [10, 10, 10]
+
+
 def test_a_slow_node_is_expected_to_take_longer_for_its_rows() -> None:
     forecast = Forecast(KNOWN.costs, {"node-1": 2.0})
     placer = ShufflePlacer(ShuffleGrouping("round-robin"), routing_of(2), 0, replace(forecast, mean_seconds=0.001))
