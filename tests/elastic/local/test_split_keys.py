@@ -1,5 +1,6 @@
 """A whole job whose keys are split: exact results through scaling, losses and restarts, and fresh answers."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from elastic import export_state, import_state
+from elastic.__main__ import main
+from elastic.api import serve
+from elastic.cli.connection import Connection, announce
 from elastic.core.ids import Batch
 from elastic.errors import IncompatibleRestart, InvalidRequest, KeysCannotBeSplit, StateUnavailable, UnmergeableOperator
 from elastic.job.job import Job
@@ -198,7 +204,9 @@ def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source
     with run(source, stages, store=tmp_path.as_uri()) as job:
         send(job, source)
         assert max(rows_of_nodes(job, 0)) >= 90
+        assert job._cluster.find_unsplit() == "partial-counts"  # what the autoscaler would split
         job.split("head")
+        assert job._cluster.find_unsplit() is None
         assert job.routing().groupings[0] == PartialGrouping("head", "none")
         for _ in range(4):
             send(job, source)
@@ -218,6 +226,54 @@ def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source
         assert last.routing().groupings[0] == PartialGrouping("all", "all")
     with run(source, CountByKey(), name="plain") as plain, pytest.raises(KeysCannotBeSplit, match=r"partial\(\.\.\.\)"):
         plain.split()
+
+
+def test_a_job_with_a_partial_stage_begins_with_the_state_of_one_without(source: TableSource, tmp_path: Path) -> None:
+    store, secret = tmp_path.as_uri(), "a secret of these tests"
+    stage = Stage(CountByKey(), name="counts", grouping="table")
+    with run(source, stage, name="whole", store=store, tasks=8) as job:
+        send(job, source)
+    export_state("whole", tmp_path / "exported", store=store, secret=secret)
+    stages = partial(stage, split="none")
+    import_state(
+        tmp_path / "exported" / "stage-00",
+        name="parted",
+        store=store,
+        operator=stages,
+        key="word",
+        schema=SCHEMA,
+        stage="counts",
+        tasks=8,
+        secret=secret,
+    )
+    again = TableSource(LocalNetwork())
+    with run(again, stages, name="parted", store=store, tasks=8) as job:
+        job.split("head")
+        send(job, again)
+        assert (job.state("hot"), job.state("cold-3")) == (180, 2)
+
+
+def test_keys_are_split_from_the_command_line(source: TableSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    stages = partial(Stage(CountByKey(), name="counts"), split="none")
+    with (
+        run(source, stages, name="split") as job,
+        serve(job) as server,
+        announce(Connection(server.url, job.name, server.token)),
+    ):
+        said = CliRunner().invoke(main, ["split"])
+        assert (said.exit_code, job.routing().groupings[0]) == (0, PartialGrouping("head", "none")), said.output
+        assert "split from now on: head (a head key has all nodes" in said.output
+        said = CliRunner().invoke(main, ["split", "--keys", "all", "--stage", "counts", "--json"])
+        assert json.loads(said.output) == {"split": "all", "stage": "counts"}
+        assert job.routing().groupings[0] == PartialGrouping("all", "none")
+        for arguments, why in (
+            (["--stage", "letters"], "no stage 'letters'"),
+            (["--keys", "tail"], "'tail' is not one"),
+        ):
+            said = CliRunner().invoke(main, ["split", *arguments])
+            assert (said.exit_code != 0, why in said.output) == (True, True), said.output
+        assert job.routing().groupings[0] == PartialGrouping("all", "none")
 
 
 def test_nodes_learn_of_other_keys_to_split_with_the_next_step(source: TableSource) -> None:

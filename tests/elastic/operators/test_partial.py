@@ -201,7 +201,7 @@ def test_an_operator_whose_keys_cannot_be_split_is_refused_at_once(operator: Ope
     with pytest.raises(UnmergeableOperator, match=obstacle) as caught:
         partial(operator)
     assert caught.value.operator == type(operator).__name__
-    assert "give it a combine()" in str(caught.value)
+    assert "needs a combine()" in str(caught.value)
 
 
 class NeedsRows(CountByKey):
@@ -280,6 +280,8 @@ def test_other_bad_use_is_refused() -> None:
         Stage(CountByKey(), grouping="partial")
     with pytest.raises(InvalidJob, match="several tasks"):
         Stage(PartialOperator(CountByKey(), None))
+    with pytest.raises(InvalidJob, match=r"'partial-CountByKey' splits keys and has none. Give .* a key"):
+        build_runners(build_stages(partial(CountByKey()), ()), SCHEMA)
     first, second = partial(Stage(CountByKey(), "key"))
     refused: list[Any] = [[first], [second, first], [first, CountByKey()], [first, Stage(second.operator, "value")]]
     for stages in refused:
