@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from elastic.__main__ import main
 from elastic.api import serve
 from elastic.cli.connection import Connection, announce
 from elastic.core.ids import Batch
+from elastic.core.view import JobView
+from elastic.driver.driver import Driver
 from elastic.errors import IncompatibleRestart, InvalidRequest, KeysCannotBeSplit, StateUnavailable, UnmergeableOperator
 from elastic.job.job import Job
 from elastic.local import LocalNetwork
@@ -143,6 +146,34 @@ def test_an_answer_from_before_what_was_published_is_refused(
         hasty_job.state("hot", fresh=fresh)
 
 
+class ShownDriver:
+    """A driver that shows these views of the job, and then the last one."""
+
+    def __init__(self, driver: Driver, views: list[JobView]) -> None:
+        self.links = driver.links
+        self._shown = [*views]
+
+    @property
+    def view(self) -> JobView:
+        return self._shown.pop(0) if len(self._shown) > 1 else self._shown[0]
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_no_answer_is_from_the_time_in_which_keys_move(source: TableSource, monkeypatch: Any, fresh: bool) -> None:
+    """Between the round in which a key leaves its unit and that in which it joins another one, no unit has it."""
+    stages = partial(Stage(CountByKey(), name="counts", grouping="table"))
+    with run(source, stages, settings={**FAST, "query_seconds": 0.0}) as job:
+        send(job, source)
+        queries, now = job._queries, job._driver.view
+        moved = replace(now, regrouped_batch=Batch(now.published_batch + 1))
+        for views in ([moved], [now, moved], [moved, now]):
+            monkeypatch.setattr(queries, "_driver", ShownDriver(job._driver, views))
+            with pytest.raises(StateUnavailable):
+                queries._look_up_fresh("hot", 1, 0) if fresh else queries._look_up("hot", 1, stale=False)
+            monkeypatch.undo()
+        assert job.state("hot", fresh=fresh) == 90
+
+
 def test_an_idle_stream_emits_partials_when_the_interval_ends(source: TableSource) -> None:
     with run(source, partial(CountByKey(), "300 ms")) as job:
         send(job, source)
@@ -226,6 +257,29 @@ def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source
         assert last.routing().groupings[0] == PartialGrouping("all", "all")
     with run(source, CountByKey(), name="plain") as plain, pytest.raises(KeysCannotBeSplit, match=r"partial\(\.\.\.\)"):
         plain.split()
+
+
+class Slow(CountByKey):
+    """Takes a millisecond for every row that it combines."""
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        time.sleep(0.001 * rows.num_rows)
+        return super().combine(rows)
+
+
+def test_the_autoscaler_splits_a_key_that_overloads_its_node_and_says_why(source: TableSource) -> None:
+    with run(source, partial(Stage(Slow(), name="counts"), split="none")) as job:
+        job.autoscale("imbalance", ceiling=3, floor=3, window_seconds=2.0, cool_down_seconds=600.0)
+        batches, deadline = 0, time.monotonic() + 60
+        while job.routing().groupings[0] != PartialGrouping("head", "none"):
+            assert time.monotonic() < deadline, job.autoscaler
+            send(job, source, ["hot"] * 200)
+            batches += 1
+        assert job.state("hot") == 200 * batches
+        [decided] = [record for record in job.journal() if record["kind"] == "decided"]
+        assert "busier than the mean" in decided["reason"]
+        assert "partial-counts can split its heaviest keys" in decided["reason"]
+        assert (decided["nodes"], decided["target"], job.migration) == (3, 3, None)
 
 
 def test_a_job_with_a_partial_stage_begins_with_the_state_of_one_without(source: TableSource, tmp_path: Path) -> None:
