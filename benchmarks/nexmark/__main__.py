@@ -160,7 +160,7 @@ def draw_chart(lines: Mapping[int, Line]) -> Path:
 @click.option("--scales/--no-scales", default=True, help="Also run every query while the job scales.")
 @click.option("--batches", default=Size.batches, help="Batches of events.")
 @click.option("--rows", default=Size.rows, help="Rows of a batch.")
-@click.option("--keep", is_flag=True, help="Add to the figures of the last time.")
+@click.option("--keep", is_flag=True, help="Add to the results of the previous run.")
 def main(
     only: tuple[str, ...], quick: bool, settings: tuple[str, ...], scales: bool, batches: int, rows: int, keep: bool
 ) -> None:
