@@ -9,11 +9,9 @@ import numpy as np
 
 import elastic
 from elastic.errors import ElasticError
-from examples.harness.application import Application, WindowCheck, concat, count_rows
-from examples.harness.balance import ScaleStep, count_entries
-from examples.harness.imbalance import measure_imbalance
+from examples.harness.application import Application, RunningStream, WindowCheck, concat, count_rows
+from examples.harness.balance import ScaleStep, count_entries, measure_imbalance
 from examples.harness.results import Results
-from examples.harness.stream import RunningStream
 
 _POLL_SECONDS = 0.01
 _STALLED_SECONDS = 60.0  # without a published batch
