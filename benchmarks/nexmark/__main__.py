@@ -24,7 +24,7 @@ GOALS = {5: 3.0, 11: 3.0, 3: 2.0, 4: 2.0, 8: 2.0, 20: 2.0}  # times Spark's rows
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: batches in all and to warm up, rows of a batch, and rows per second of event time."""
+    """The size of a run: all batches and those to warm up, rows of a batch, and rows per second of event time."""
 
     batches: int = 16
     warm_up: int = 6

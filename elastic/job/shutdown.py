@@ -50,7 +50,7 @@ class StopReport:
 
 @dataclass
 class RunningParts:
-    """What has to end with a job."""
+    """The parts that end with a job."""
 
     driver: Driver
     ingest: BatchIngest

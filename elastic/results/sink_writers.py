@@ -30,7 +30,7 @@ class SinkWriters:
 
     @property
     def error(self) -> BaseException | None:
-        """What ended a writer; the first of several."""
+        """The error that ended a writer; the first of several."""
         return next((writer.error for writer in self.by_stage.values() if writer.error is not None), None)
 
     @property

@@ -1,4 +1,4 @@
-"""What the harness needs of an application."""
+"""The interface of an application to the harness."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What changes a running job: rebalances at every interval, and requests for more or fewer nodes."""
+"""Changes of a running job: rebalances at every interval, and requests for more or fewer nodes."""
 
 import re
 from collections.abc import Sequence

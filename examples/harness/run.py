@@ -19,7 +19,7 @@ _STALLED_SECONDS = 60.0  # without a published batch
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How long to run, what to do at the end of every interval, and when to scale."""
+    """Duration of a run, the action at the end of every interval, and the times of scaling."""
 
     intervals: int
     rebalance: Callable[[elastic.Job], object] = lambda _job: None

@@ -76,7 +76,7 @@ def open_s3(
 
 
 class Capabilities(NamedTuple):
-    """What the server honours, as the probe found."""
+    """The conditions that the server honours, as the probe found."""
 
     checksums: bool
     conditional_writes: bool
