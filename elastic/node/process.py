@@ -47,7 +47,7 @@ from elastic.node.output import OutputStore, OutputWriter
 from elastic.node.releases import Releases
 from elastic.node.rows import RowFetcher, Rows, StagedRows
 from elastic.node.running_step import StepMonitor
-from elastic.node.snapshots import Snapshots
+from elastic.node.snapshots import SnapshotTaker
 from elastic.node.spare import SILENT_TIMEOUTS
 from elastic.node.spec import NodeSpec
 from elastic.node.state_loader import StateLoader
@@ -131,7 +131,7 @@ class NodeProcess:
         self._catch_up_pace = CatchUpPace(_PACED_SHARE * settings.snapshot_seconds)
         self._can_lower_priority = self._is_low_priority = False  # of the working thread
         self._reserve_pool = threads.ThreadPool(1, "reserve", initializer=self._lower_priority)
-        self._snapshots = Snapshots(context, self._host, manager)
+        self._snapshots = SnapshotTaker(context, self._host, manager)
         offers = Offers()
         self._releases = Releases(context, self._host, manager, offers)
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
