@@ -22,6 +22,7 @@ ElasticError
 │   ├── UnserializableOperator         an operator cannot be pickled, so it cannot be sent to the nodes
 │   ├── InvalidStore                   the store cannot hold the state of a job
 │   ├── SparkConnectUnsupported        the session is one of Spark Connect
+│   ├── SparkRefused                   Spark refuses its configuration, the source or an expression
 │   ├── TooFewSlots                    Spark has too few task slots for the nodes and the senders
 │   ├── SpeculationEnabled             Spark would run every node twice
 │   ├── InvalidSetting                 a setting has an invalid value
@@ -67,7 +68,7 @@ ElasticError
 ├── JobStopped                         the job is no longer running
 ├── StateUnavailable                   the state is moving or being restored; retry
 ├── QueryFailed                        the operator raised an exception when it was asked for a key
-├── KeysNotMeasured                    no node has measured its keys for a whole interval; retry
+├── KeysNotMeasured                    a node has not measured its keys for a whole interval; retry
 ├── UnknownEvent                       the coordinator got an event that it has no handler for
 └── IllegalTransition                  a protocol got an event that its phase does not allow
 
@@ -523,6 +524,15 @@ class CheckpointMismatch(ElasticError):
         )
 
 
+class SparkRefused(InvalidJob):
+    """Spark refuses its configuration, the source or an expression; `reason` is the innermost cause."""
+
+    def __init__(self, step: str, reason: str, advice: str) -> None:
+        self.step = step
+        self.reason = reason
+        super().__init__(f"Spark could not {step}: {reason}. {advice}")
+
+
 class StreamFailed(ElasticError):
     """Spark's query failed; `reason` is the innermost cause, and the log has the full text."""
 
@@ -862,13 +872,15 @@ class QueryFailed(ElasticError):
 
 
 class KeysNotMeasured(ElasticError):
-    """The nodes have not reported the keys of a stage: since the start or since keys moved no interval is complete."""
+    """Some nodes have not reported the keys of a stage: since they started or since state moved no interval is over."""
 
-    def __init__(self, stage: int) -> None:
+    def __init__(self, stage: int | str, nodes: Iterable[str] = ()) -> None:
         self.stage = stage
+        self.nodes = tuple(nodes)
+        which = f"by {_join(self.nodes)} " if self.nodes else ""
         super().__init__(
-            f"the nodes have not measured the keys of stage {stage} since the job started or since keys moved. Retry "
-            "when the stream has run for key_interval_seconds."
+            f"the keys of stage {stage!r} have not been measured {which}since nodes started or since keys or tasks "
+            "moved. Retry when the stream has run for key_interval_seconds."
         )
 
 

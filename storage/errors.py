@@ -88,7 +88,8 @@ class StoreUnavailable(StorageError):
         self.reason = reason
         tried = "once" if attempts == 1 else f"{attempts} times"
         super().__init__(
-            f"{store} did not {operation} {key!r}, tried {tried}: {reason}. Check that the store is up; then try again."
+            f"{store} did not {_name_call(operation, key)}, tried {tried}: {reason}. "
+            "Check that the store is up; then try again."
         )
 
 
@@ -104,7 +105,7 @@ class StoreRefused(StorageError):
         self.operation = operation
         self.key = key
         self.reason = reason
-        super().__init__(f"{store} refuses to {operation} {key!r}: {reason}. {advice}")
+        super().__init__(f"{store} refuses to {_name_call(operation, key)}: {reason}. {advice}")
 
 
 class StoreFull(StoreRefused):
@@ -221,6 +222,11 @@ class TransferFailed(StorageError):
 
 def _rebuild(kind: type[StorageError], args: tuple[Any, ...]) -> StorageError:
     return kind.__new__(kind, *args)
+
+
+def _name_call(operation: str, key: str) -> str:
+    """Return a call in words; opening a store has no key."""
+    return f"{operation} {key!r}" if key else operation
 
 
 def _format(reason: BaseException) -> str:

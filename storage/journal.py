@@ -58,7 +58,10 @@ class MigrationBegan(JournalRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationEnded(JournalRecord):
-    """A migration is over; `outcome` is "done", "cancelled" or "failed"."""
+    """A migration is over; `outcome` is "done", "cancelled" or "failed".
+
+    `background_bytes` are the plan's: the copies that its standbys need, which no result waits for.
+    """
 
     kind: ClassVar[str] = "ended"
     outcome: str
@@ -72,6 +75,7 @@ class MigrationEnded(JournalRecord):
     state_bytes: float = 0
     stored_bytes: int = 0
     direct_bytes: int = 0
+    background_bytes: float = 0
     error: str | None = None
 
 

@@ -124,6 +124,9 @@ async def _handle_invalid(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _handle_framework(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error.__cause__, api.RequestTooLarge):
+        # FastAPI turns whatever reading a body raises into a 400.
+        return to_response(Problem.from_error(error.__cause__))
     status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
     headers = error.headers if isinstance(error, HTTPException) else None
     detail = f"{request.method} {request.url.path[:200]}: {status.phrase}. Use what /api/v1/openapi.json describes."

@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from elastic.cli.connection import Connection
+from elastic.cli.connection import TOKEN, Connection
 from elastic.errors import MissingPackage
 
 _TIMEOUT_SECONDS = 30.0
+_UNAUTHORIZED = 401
 
 
 class RequestFailed(click.ClickException):
@@ -77,6 +78,11 @@ class Client:
             response = self._http.request(method, path, **options)
         except self._httpx.HTTPError as error:
             raise Unreachable(f"no response from {url}: {error}. Check that the driver is still running.") from error
+        if response.status_code == _UNAUTHORIZED:
+            raise RequestFailed(
+                f"the server at {url} refuses a change without its token. Give it with --token or in {TOKEN}; "
+                "the user who started the job finds it in the job's connection file."
+            )
         try:
             document = response.json()
             if response.is_success:

@@ -224,14 +224,24 @@ def _start_job(
     destination = choose_sinks(sink, stage_sinks) if stage_sinks else open_sink(sink)
     # Imported here because they load Spark: invalid arguments are reported before that.
     import elastic
+    from elastic.spark.checks import check_name
+    from elastic.spark.failures import explain_refusal
     from elastic.spark.session import cluster_session, local_session
 
-    spark = local_session(nodes, conf=spark_options) if master is None else cluster_session(master, conf=spark_options)
+    check_name(name)
+    with explain_refusal("start", "Check --master, --conf and --packages, and run `elastic doctor`."):
+        spark = (
+            local_session(nodes, conf=spark_options) if master is None else cluster_session(master, conf=spark_options)
+        )
     spark.sparkContext.setLogLevel("ERROR")
-    reader = spark.readStream.format(source).options(**read_options)
-    frame = (reader if schema is None else reader.schema(schema)).load(path)
+    with explain_refusal(
+        "read the source", "Check --source and its --packages, --path, --option, --schema and --select."
+    ):
+        reader = spark.readStream.format(source).options(**read_options)
+        loaded = (reader if schema is None else reader.schema(schema)).load(path)
+        frame = loaded.selectExpr(*columns) if columns else loaded
     return elastic.run(
-        frame.selectExpr(*columns) if columns else frame,
+        frame,
         key=list(keys),
         operator=operators,
         name=name,

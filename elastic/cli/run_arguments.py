@@ -32,9 +32,11 @@ def job_arguments(
     checkpoint: str | None,
 ) -> dict[str, Any]:
     """Return the settings and the given arguments of `elastic.run`."""
-    if checkpoint is None and urlsplit(store).scheme not in ("file", "memory"):
+    scheme = check_store_url(store)
+    if checkpoint is None and scheme not in ("file", "memory"):
         raise click.UsageError(
-            f"Spark cannot keep its checkpoint in {store}. Name a folder with --checkpoint, the same in every run."
+            f"Spark cannot keep its checkpoint in a {scheme}: store. Name a folder with --checkpoint, the same in "
+            "every run."
         )
     _refuse_secrets("--set", settings)
     given = {
@@ -45,6 +47,25 @@ def job_arguments(
     }
     parsed = {setting: _parse_number(value) for setting, value in settings}
     return {**parsed, **{name: value for name, value in given.items() if value is not None}}
+
+
+def check_store_url(store: str) -> str:
+    """Return the scheme of a store's URL; refuse a folder, and anything else that is no such URL.
+
+    The messages do not repeat a URL: it may hold a credential.
+    """
+    # Imported here because it loads NumPy.
+    from storage import STORES
+
+    try:
+        scheme = urlsplit(store).scheme
+    except ValueError:
+        raise click.UsageError("--store is not a URL. Use file:///folder or s3://bucket/prefix.") from None
+    if scheme in STORES:
+        return scheme
+    if not scheme and "@" not in store:
+        raise click.UsageError(f"--store takes a URL. For this folder use {Path(store).absolute().as_uri()}.")
+    raise click.UsageError(f"no store has the scheme {scheme!r}. Use file:///folder or s3://bucket/prefix.")
 
 
 def choose_sinks(sink: str, stage_sinks: tuple[tuple[str, str], ...]) -> dict[str, str]:

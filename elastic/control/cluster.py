@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from elastic.core.events import MigrationRequested, RekeyRequested
 from elastic.core.hand_over import MigrationView
 from elastic.core.rekeying import RekeyingView
-from elastic.routing import Groupings
 from migration import Ownership
 
 if TYPE_CHECKING:
@@ -88,10 +87,6 @@ class Cluster(Protocol):
 
     def remove_node(self, node: str) -> None:
         """Stop a node that has no tasks; `NodeInUse` if it has some."""
-        ...
-
-    def groupings(self) -> Groupings:
-        """Return the committed groupings of all stages."""
         ...
 
     def measure_keys(self, stage: str | None) -> "StageKeyLoads":

@@ -1,6 +1,6 @@
 """The load of the keys of a stage, from the heartbeats of all nodes: what a plan by key is made from. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -89,10 +89,11 @@ class StageKeyLoads:
     keys can only be guests of a task. `pinned_work` and `pinned_size` are by node: the keys that were not measured one
     by one, which stay where they are. `tasks` is where each key is now, and `are_guests` whether it has an entry in the
     key table. `records` is what moves take in the log besides the states. Loads are those of one interval; `load_error`
-    is by how much they differ in another one by chance alone.
+    is by how much they differ in another one by chance alone. `routing` is the one that they were read with.
     """
 
     stage: int
+    routing: Routing
     nodes: tuple[str, ...]
     loads: KeyLoads
     tasks: Integers
@@ -101,10 +102,10 @@ class StageKeyLoads:
     remainder_size: Floats
     pinned_work: Floats
     pinned_size: Floats
-    unmeasured: tuple[UnitId, ...] = ()
     load_error: float = 0.0  # relative standard error of the load of a node that carries the mean
     protected: int = 0  # entries of the table that protected keys need wherever they are
     records: RecordBytes = NO_RECORDS
+    part_bytes: float = 0.0  # of a part besides its keys, as nodes have measured; 0 if none has
 
     def sizes(self) -> dict[int, float]:
         """Return the bytes of the state of each key, by hash."""
@@ -152,18 +153,20 @@ def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> Sta
     )
 
 
-def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -> StageKeyLoads:
+def compute_key_loads(
+    nodes: Iterable[NodeView], routing: Routing, stage: int, name: str | None = None
+) -> StageKeyLoads:
     """Return the load of every measured key of a stage, and that of the others by task and node.
 
-    Raises `KeysNotMeasured` if there is no key to plan with, before any node has measured the stage, and while nodes
-    report intervals before and after keys moved: the work of those keys would be counted at both places, or at none.
+    Raises `KeysNotMeasured`, with the `name` of the stage, if there is no key to plan with; before the owners of all
+    units have measured them, since a plan would take these nodes for idle; and while nodes report intervals before and
+    after keys moved: the work of those keys would be counted at both places, or at none.
     """
     reporting = list(nodes)
     keys = collect_keys(reporting, routing, stage)
-    reports = [node.heartbeat.keys for node in reporting if node.heartbeat is not None]
-    epochs = {report.groupings_epoch for report in reports if report is not None}
-    if not len(keys.hashes) or not keys.remainder_work or len(epochs) > 1:
-        raise KeysNotMeasured(stage)
+    late = {routing.owners(unit)[0] for unit in keys.unmeasured} | _find_outdated(reporting)
+    if late or not len(keys.hashes):
+        raise KeysNotMeasured(stage if name is None else name, sorted(late))
     owning = set(routing.assignment.owners)
     names = tuple(node for node in routing.assignment.nodes if node in owning)
     owners = np.array([names.index(owner) for owner in routing.assignment.owners], np.int32)
@@ -172,6 +175,7 @@ def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -
     tasks = keys.tasks
     return StageKeyLoads(
         stage,
+        routing,
         names,
         KeyLoads(keys.hashes, owners[keys.home_tasks], owners[tasks], keys.work, keys.state_bytes),
         tasks,
@@ -180,10 +184,26 @@ def compute_key_loads(nodes: Iterable[NodeView], routing: Routing, stage: int) -
         remainder_size,
         _add_up(owners, remainder_work, len(names)),
         _add_up(owners, remainder_size, len(names)),
-        keys.unmeasured,
         float(np.sqrt(keys.variance * len(names)) / keys.total_work) if keys.total_work else 0.0,
         len(getattr(routing.groupings[stage], "protected", ())),
+        part_bytes=max(_list_part_bytes(reporting, stage), default=0.0),
     )
+
+
+def _list_part_bytes(nodes: Iterable[NodeView], stage: int) -> Iterator[float]:
+    for node in nodes:
+        if node.heartbeat is not None and node.heartbeat.keys is not None:
+            yield node.heartbeat.keys.part_bytes.get(stage, 0.0)
+
+
+def _find_outdated(nodes: Iterable[NodeView]) -> set[str]:
+    """Return the nodes whose last interval ended before keys moved, if that of others began after it."""
+    epochs = {
+        node.name: node.heartbeat.keys.groupings_epoch
+        for node in nodes
+        if node.heartbeat is not None and node.heartbeat.keys is not None
+    }
+    return {node for node, epoch in epochs.items() if epoch < max(epochs.values())}
 
 
 def _add_up(places: npt.NDArray[Any], amounts: npt.NDArray[Any], count: int) -> Floats:

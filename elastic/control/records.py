@@ -44,6 +44,7 @@ class TaskMigrationRecords:
             state_bytes=progress.bytes_done,
             stored_bytes=progress.stored_bytes,
             direct_bytes=progress.direct_bytes,
+            background_bytes=migration.plan.background_cost,
             error=error,
         )
 

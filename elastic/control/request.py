@@ -53,7 +53,7 @@ class ScaleRequest:
         if sum((self.nodes is not None, self.add is not None, bool(self.remove))) > 1:
             raise InvalidRequest("nodes, add and remove exclude each other. Give one of them.")
         for name, known in (("mode", MODES), ("transfer", TRANSFERS)):
-            if getattr(self, name) not in known:
+            if getattr(self, name) not in tuple(known):
                 raise InvalidRequest(f"unknown {name} {getattr(self, name)!r}. Use one of {', '.join(known)}.")
         for name in ("nodes", "add", "tasks_per_node", "bytes_per_node"):
             if (value := getattr(self, name)) is not None:

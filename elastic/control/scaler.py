@@ -147,14 +147,12 @@ class Scaler:
 
     def _plan_keys(self, request: KeyRequest) -> _PlannedKeys:
         measured = self._cluster.measure_keys(request.stage)
-        made = request.plan(measured)
-        if measured.unmeasured:
-            made = _with_note(made, f"{len(measured.unmeasured)} units are not measured yet and count as idle")
+        made, routing = request.plan(measured), measured.routing
         portions = make_portions(
             made,
             measured.stage,
-            self._cluster.assignment(),
-            self._cluster.groupings(),
+            routing.assignment,  # not the one of now: a node of the plan may have lost its tasks meanwhile
+            routing.groupings,
             request.bytes_per_node,
             measured.sizes(),
             measured.records,

@@ -1,7 +1,7 @@
 """Standbys in plans of warm migrations: the copies that exist, and the places of standbys afterwards."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,11 +56,12 @@ class StandbyCopies:
     def place(self, plan: Plan, workload: Workload) -> Plan:
         """Return the plan with the standbys that the engine will have, and the copies that it makes for them.
 
-        A former owner has a copy only if it switched roles with a standby. Hosts of nodes that join are not known yet.
+        A former owner has a copy only if it switched roles with a standby.
         The reason names the share of standbys' work in the loads.
         """
         after = carry_standbys(self.routing, plan.target)
-        placed = place_standbys(plan.target, self.count, self.hosts, after) or ((),) * plan.target.tasks
+        hosts = self._expect_hosts(plan.target.nodes)
+        placed = place_standbys(plan.target, self.count, hosts, after) or ((),) * plan.target.tasks
         held = carry_standbys(replace(self.routing, standbys=self.ready), plan.target)
         sizes = workload.state.tolist()
         copies = tuple(
@@ -79,6 +80,19 @@ class StandbyCopies:
             loads=tuple(work + plan.standby_share * more for work, more in zip(owned, followed, strict=True)),
             reason=f"{plan.reason}; {self._explain(plan.standby_share)}",
         )
+
+    def _expect_hosts(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return where the nodes run; a node that joins is expected where the fewest of the others are.
+
+        Nodes whose host is unknown count as being on a host of their own, so all standbys would be placed there.
+        """
+        hosts = {node: self.hosts[node] for node in nodes if node in self.hosts}
+        crowds = {**dict.fromkeys(self.hosts.values(), 0), **Counter(hosts.values())}
+        for node in nodes:
+            if crowds and node not in hosts:
+                hosts[node] = min(crowds, key=lambda host: (crowds[host], host))
+                crowds[hosts[node]] += 1
+        return hosts
 
     def _explain(self, share: float) -> str:
         origin = "assumed until steps of standbys are measured" if self.share is None else "as measured"

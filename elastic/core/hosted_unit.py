@@ -32,7 +32,7 @@ class HostedUnit:
     isolated: tuple[Position, ...] = ()  # steps that a child process has to try
     last_batch: Batch | None = None  # if it is being released: the batch after which it stops
     state: UnitState | None = None
-    measured: int = -2  # the value of `changed` when the size was measured last
+    is_measured: bool = False  # whether `state_bytes` is the size of the state as it is now
     rows: int = 0
     seconds: float = 0.0
     state_bytes: int = 0

@@ -73,6 +73,7 @@ class KeyStatistics:
     batches: int = 0  # that the node has completed in the interval
     stride: int = 1  # one of so many rows was counted
     groupings_epoch: int = 0  # of the groupings that held for the whole of the interval
+    part_bytes: Mapping[int, float] = field(default_factory=dict)  # by stage: of a part besides the keys that move
 
     @classmethod
     def of(
@@ -85,9 +86,10 @@ class KeyStatistics:
         batches: int = 0,
         stride: int = 1,
         groupings_epoch: int = 0,
+        part_bytes: Mapping[int, float] | None = None,
     ) -> Self:
         encoded = tuple(b64encode(column.tobytes()).decode("ascii") for column in columns)
-        return cls(interval, seconds, units, encoded, names or {}, batches, stride, groupings_epoch)
+        return cls(interval, seconds, units, encoded, names or {}, batches, stride, groupings_epoch, part_bytes or {})
 
     @cached_property
     def columns(self) -> KeyColumns:
@@ -98,14 +100,15 @@ class KeyStatistics:
     def to_json(self) -> list[Any]:
         units = [[one.unit.number, *one[1:]] for one in self.units]
         names = [list(pair) for pair in self.names.items()]
+        parts = [list(pair) for pair in self.part_bytes.items()]
         numbers = [self.batches, self.stride, self.groupings_epoch]
-        return [self.interval, self.seconds, units, list(self.encoded), names, *numbers]
+        return [self.interval, self.seconds, units, list(self.encoded), names, parts, *numbers]
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Self:
-        interval, seconds, units, encoded, names, *numbers = document
+        interval, seconds, units, encoded, names, parts, batches, stride, epoch = document
         decoded = tuple(UnitKeys(UnitId.from_number(number), *rest) for number, *rest in units)
-        return cls(interval, seconds, decoded, tuple(encoded), dict(names), *numbers)
+        return cls(interval, seconds, decoded, tuple(encoded), dict(names), batches, stride, epoch, dict(parts))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KeyStatistics):

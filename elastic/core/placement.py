@@ -31,6 +31,9 @@ class Placement:
     def __init__(self, routing: Routing, units: frozenset[UnitId]) -> None:
         self.committed = routing
         self._owners = dict.fromkeys(units, "")
+        self._by_task: dict[int, list[UnitId]] = {}
+        for unit in units:
+            self._by_task.setdefault(unit.task, []).append(unit)
         self._destinations: dict[UnitId, str] = {}
         self._released: dict[UnitId, ReleasedState] = {}
         self._stored: dict[UnitId, str] = {}  # the key of its released state, once that is in the store
@@ -83,8 +86,7 @@ class Placement:
 
     def units_of(self, tasks: Iterable[Task]) -> list[UnitId]:
         """Return the units of these tasks in all stages."""
-        wanted = set(tasks)
-        return sorted(unit for unit in self._owners if unit.task in wanted)
+        return sorted(unit for task in set(tasks) for unit in self._by_task.get(task, ()))
 
     # Standbys.
 

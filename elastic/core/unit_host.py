@@ -398,8 +398,8 @@ class UnitHost:
     def measure_states(self) -> None:
         """Bring the sizes of states that changed up to date."""
         for unit in self._units.values():
-            if unit.state is not None and unit.measured != unit.changed:
-                unit.measured = unit.changed
+            if unit.state is not None and not unit.is_measured:
+                unit.is_measured = True
                 unit.state_bytes = self._runners[unit.id.stage].size(unit.state)
 
     def _list_working(self) -> list[HostedUnit]:
@@ -431,7 +431,7 @@ class UnitHost:
         if self.observe_step is not None and not unit.is_standby and unit.reported < step.position:
             self.observe_step(unit.id, slices, output, seconds)
         if not runner.operator.stateless:
-            unit.changed = step.batch
+            unit.changed, unit.is_measured = step.batch, False
         return output
 
     def _collect(self, unit: HostedUnit, step: Step, output: StepOutput, result: StepResult) -> None:

@@ -117,16 +117,13 @@ class JobCluster:
     def remove_node(self, node: str) -> None:
         self._driver.remove_node(node)
 
-    def groupings(self) -> Groupings:
-        return self._driver.view.routing.groupings
-
     def measure_keys(self, stage: str | None) -> StageKeyLoads:
         view = self._driver.view
         number = self._find_table(stage, view.routing.groupings)
         if number not in select_counted_stages(self._pipeline, self._settings.key_statistics):
             raise KeysNotCounted([self._pipeline.stages[number].name])
-        loads = compute_key_loads(view.nodes, view.routing, number)
-        return replace(loads, records=self._records[number])
+        loads = compute_key_loads(view.nodes, view.routing, number, self._pipeline.stages[number].name)
+        return replace(loads, records=self._records[number].with_part(loads.part_bytes))
 
     @cached_property
     def _records(self) -> list[RecordBytes]:

@@ -300,7 +300,7 @@ class Job:
 
         Returns when the migration has begun; `queue` is as for `scale`. See `plan_keys` and `plan_levels` for dry runs.
         """
-        if level not in LEVELS:
+        if level not in tuple(LEVELS):
             raise InvalidRequest(f"unknown level {level!r}. Use one of {', '.join(LEVELS)}.")
         self._driver.views.check()
         if level == "tasks":

@@ -155,13 +155,18 @@ class TableStream:
         return not running and self._error is None
 
     def process_all_available(self) -> None:
-        while self._thread.is_alive() and self._source.ingested < len(self._source.batches):
+        """Wait until everything that the source has now is ingested, through interruptions too."""
+        while self._source.ingested < len(self._source.batches) and not self._is_over:
             threads.sleep(_IDLE_SECONDS)
         self.raise_failure()
 
     def raise_failure(self) -> None:
         if (error := self.failure) is not None:
             raise copy(error)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._stopped or self.has_ended or self.failure is not None
 
     def _end(self) -> None:
         self._pausing.set()

@@ -1,7 +1,7 @@
 """The statistics of the keys on a node: counted in the running interval, reported for the last complete one."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from elastic.core.unit_host import UnitHost
 from elastic.node.key_collector import KeyCollector
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators.calls import UnitState
-from elastic.operators.key_sizes import measure_keys
+from elastic.operators.key_sizes import AS_ESTIMATED, PartSizes, measure_keys, sample_sizes
+from elastic.operators.keyed import KeyedOperator
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.results import Description
 from elastic.routing import Groupings, TableGrouping
@@ -70,6 +71,7 @@ class NodeKeyStatistics:
         self._began = clock()
         self._interval = 0
         self._first_batch: Batch | None = None  # begun when the interval began; None in the first one
+        self._known_batch: Batch | None = None  # begun at the first measurement of a unit
         self._groupings_epoch: int | None = None  # of the interval; None before the first measurement
         self._measured_at = self._began
         self._rows = 0  # since the last measurement
@@ -98,6 +100,8 @@ class NodeKeyStatistics:
             del self._units[unit]
         for unit in states:
             self._counter(unit, now)  # from now on, even if it has no rows
+        if states and self._known_batch is None:
+            self._known_batch = host.newest_begun_batch()
         for collector in self._collectors.values():
             collector.count()
         self._choose_stride(now)
@@ -106,11 +110,17 @@ class NodeKeyStatistics:
         self._groupings_epoch = host.groupings_epoch
         if now - self._began < self._settings.key_interval_seconds:
             return
-        if self._first_batch == host.newest_begun_batch():
+        if self._is_idle(host.newest_begun_batch()):
             self._restart_interval(now)  # an idle stream keeps what was measured last
         else:
             groupings = None if host.routing is None else host.routing.groupings
             self._end_interval(now, states, groupings, host.newest_begun_batch())
+
+    def _is_idle(self, batch: Batch) -> bool:
+        """Whether no batch has begun in the interval: then nothing says how busy the units are."""
+        if self._first_batch is not None:
+            return batch == self._first_batch
+        return batch == self._known_batch and not any(counter.rows for counter in self._units.values())
 
     def _restart_interval(self, now: float) -> None:
         self._began = now
@@ -156,9 +166,9 @@ class NodeKeyStatistics:
             )
             for place, unit in enumerate(sorted(self._units))
         ]
-        heads, names = [NO_KEYS], dict[int, str]()
+        heads, names, part_bytes = [NO_KEYS], dict[int, str](), dict[int, float]()
         for stage in self._stages:
-            head, keys = self._select_head([unit for unit in units if unit.id.stage == stage], stage)
+            head, keys, part_bytes[stage] = self._select_head([one for one in units if one.id.stage == stage], stage)
             first = sum(len(one.hashes) for one in heads)
             names |= {first + place: _format_key(key) for place, key in keys.items()}
             heads.append(head)
@@ -167,7 +177,9 @@ class NodeKeyStatistics:
         batches = 0 if self._first_batch is None else max(0, batch - self._first_batch)
         seconds = now - self._began
         epoch = self._groupings_epoch or 0
-        self.report = KeyStatistics.of(self._interval, seconds, totals, columns, names, batches, self._stride, epoch)
+        self.report = KeyStatistics.of(
+            self._interval, seconds, totals, columns, names, batches, self._stride, epoch, part_bytes
+        )
         self._interval += 1
         self._heads = {unit.id: columns.hashes[columns.units == unit.place] for unit in units}
         self._begin_interval(now, batch)
@@ -190,10 +202,12 @@ class NodeKeyStatistics:
         enough = int(np.searchsorted(np.cumsum(keys[order]), self._settings.key_statistics_head))
         return float(seconds[order[enough]]) if enough < len(order) else 0.0
 
-    def _select_head(self, units: Sequence[_Unit], stage: int) -> tuple[KeyColumns, Mapping[int, Any]]:
-        """Return the heaviest keys of a stage and those of its table, heaviest first, and the keys that are known."""
+    def _select_head(self, units: Sequence[_Unit], stage: int) -> tuple[KeyColumns, Mapping[int, Any], float]:
+        """Return the heaviest keys of a stage and those of its table, heaviest first; the keys that are known; and the
+        bytes of a part of such keys besides their states.
+        """
         if not units:
-            return NO_KEYS, {}
+            return NO_KEYS, {}, 0.0
         seconds = np.concatenate([unit.seconds for unit in units])
         in_table = np.concatenate([unit.in_table for unit in units])
         places = np.repeat([unit.place for unit in units], [len(unit.hashes) for unit in units])
@@ -206,8 +220,18 @@ class NodeKeyStatistics:
             mine = places[chosen] == unit.place
             operator, state = self._runners[stage].operator, unit.state.value
             sizes[mine] = measure_keys(operator, state, unit.state_bytes, hashes[mine], keys, unit.active)
+        stored = self._sample_sizes(units, stage, keys.values())
         known = {place: keys[one] for place, one in enumerate(hashes[:_NAMED_KEYS].tolist()) if one in keys}
-        return KeyColumns.of(hashes, places[chosen], rows, seconds[chosen], sizes), known
+        columns = KeyColumns.of(hashes, places[chosen], rows, seconds[chosen], np.ceil(sizes * stored.scale))
+        return columns, known, stored.part
+
+    def _sample_sizes(self, units: Sequence[_Unit], stage: int, keys: Iterable[Any]) -> PartSizes:
+        """Return what the states of these keys take where they move, if a state is by key."""
+        runner = self._runners[stage]
+        if not isinstance(runner.operator, KeyedOperator):
+            return AS_ESTIMATED
+        states = [unit.state.value for unit in units]
+        return sample_sizes(runner, {key: state[key] for key in keys for state in states if key in state})
 
     def _find_keys(self, hashes: Sequence[int], stage: int) -> Mapping[int, Any]:
         """Return the keys of these hashes that are known, and forget all others."""

@@ -225,9 +225,9 @@ class NodeProcess:
     def _work(self) -> bool:
         """Do one thing; return whether there was one."""
         worked = self._take_one(self._host.ready_steps()) or self._follow_one()
-        self._installations.advance()
+        decoded = self._installations.advance()
         released = self._releases.advance()
-        return self._snapshots.advance() or released or worked
+        return self._snapshots.advance() or released or decoded or worked
 
     def _take_one(self, steps: Sequence[ReadyStep]) -> bool:
         """Take the oldest and the newest step in turns: units that replay must not delay the others.
@@ -246,7 +246,7 @@ class NodeProcess:
 
     def _follow_one(self) -> bool:
         """Let standbys take their oldest step, if its rows are here: results wait for no standby."""
-        if self._catch_up_pace.pause_seconds:
+        if self._catch_up_pace.pause_seconds or self._installations.has_arrived_states:
             return False
         for ready in self._host.ready_steps(standby=True)[:1]:
             try:

@@ -1,7 +1,7 @@
 """Saved states of units, from the node that offers them or from the store, loaded in the background."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from elastic import threads
 from elastic.core.ids import UnitId
@@ -16,6 +16,8 @@ from storage.stores.protocol import Bytes
 
 _log = logging.getLogger(__name__)
 _LOADS_AT_ONCE = 4  # so that one that waits for a lost source does not delay its own correction
+# Of throttled loads that are used together: their units read the log together, but do not wait for seconds for others.
+_PORTION_BYTES = 64 << 20
 _DOWNLOAD_SECONDS = 30.0  # a gigabyte over a slow link; the driver notices a source that hangs sooner
 
 Download = Callable[[str, StateRef], Bytes]  # from the node at an address
@@ -56,21 +58,22 @@ class StateLoader:
         """Load all these states, None where there is none, and call `use` with them in the working thread.
 
         In one call, so that a replay reads the log once. Units for which another state is asked for meanwhile are left
-        out. `throttled`: another node serves these units, so that no result waits for them. `on_missing` is called in
-        the working thread with those that the store does not have any more, or only damaged; without it, one such state
-        ends the node.
+        out. `throttled`: another node serves these units, so that no result waits for them; many bytes are used in
+        portions, one call for each. `on_missing` is called in the working thread with those that the store does not
+        have any more, or only damaged; without it, one such state ends the node.
         """
         self._wanted.update((handle.unit, handle.state) for handle in units)
-        retrieval = Retrieval(
-            self._background if throttled else self._manager,
-            self._download,
-            units,
-            self._is_wanted,
-            pace=self._throttle.wait_for if throttled else _do_not_wait,
-            may_miss=on_missing is not None,
-        )
         executor = self._throttled_executor if throttled else self._executor
-        executor.submit(self._load, retrieval, use, cause, on_missing)
+        for portion in _divide(units) if throttled else (units,):
+            retrieval = Retrieval(
+                self._background if throttled else self._manager,
+                self._download,
+                portion,
+                self._is_wanted,
+                pace=self._throttle.wait_for if throttled else _do_not_wait,
+                may_miss=on_missing is not None,
+            )
+            executor.submit(self._load, retrieval, use, cause, on_missing)
 
     def close(self) -> None:
         for executor in (self._executor, self._throttled_executor):
@@ -100,6 +103,17 @@ class StateLoader:
                 self._peers[address] = self._context.network.connect(address, self._context.spec.token)
             peer = self._peers[address]
         return peer.download({"state": ref.key}, ref.size, _DOWNLOAD_SECONDS)
+
+
+def _divide(units: Sequence[UnitHandle]) -> Iterator[Sequence[UnitHandle]]:
+    """Yield the units in portions of bounded size, each of at least one unit."""
+    start, size = 0, 0
+    for index, handle in enumerate(units):
+        size += handle.state.size if handle.state is not None else 0
+        if size > _PORTION_BYTES and index > start:
+            yield units[start:index]
+            start, size = index, handle.state.size if handle.state is not None else 0
+    yield units[start:]
 
 
 def _do_not_wait(_size: int) -> None:

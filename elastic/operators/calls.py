@@ -15,7 +15,7 @@ from elastic.errors import InvalidOutput, OperatorFailed
 from elastic.operators.context import Context, Moment
 from elastic.operators.expiry import TTL_TIMER, parse_ttl_ms
 from elastic.operators.grouping import group_rows
-from elastic.operators.keyed import MISSING, KeyedOperator, ValueState
+from elastic.operators.keyed import MISSING, KeyCalls, KeyedOperator, ValueState
 from elastic.operators.operator import Operator, State
 from elastic.operators.outputs import OutputBuffer
 from elastic.operators.quarantine import Quarantine, format_traceback
@@ -176,36 +176,24 @@ class KeyedCaller:
         times = [time.perf_counter_ns()]
         step.key_times = KeyTimes(ordered, offsets, times)
         if not self._skip and self._ttl_ms is None:
-            self._call_all(step, context, keys, rows_between, step.key_times)
+            calls = KeyCalls(keys, offsets, rows_between, step.state.value, step.outputs.add_all, times)
+            self._call_all(step, context, calls, ordered)
             return
         for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
             handle = partial(self._operator.handle_key, key, rows_between(begin, end))
             self._call(step, context, key, handle, partial(_dicts, ordered, begin, end))
             times.append(time.perf_counter_ns())
 
-    def _call_all(
-        self,
-        step: UnitStep,
-        context: Context,
-        keys: list[Any],
-        rows_between: Callable[[int, int], Any],
-        key_times: KeyTimes,
-    ) -> None:
+    def _call_all(self, step: UnitStep, context: Context, calls: KeyCalls, rows: pa.Table) -> None:
         """Call the operator for each key: much faster than `_call`, where failures end the job and no state expires."""
-        ordered, offsets, times = key_times
-        values, initial = step.state.value, self._operator.initial_state
-        handle, emit, now = self._operator.handle_key, step.outputs.add_all, time.perf_counter_ns
-        begin = 0
         try:
-            for key, end in zip(keys, offsets[1:], strict=True):
-                context.key = key
-                emit(handle(key, rows_between(begin, end), ValueState(values, key, initial), context))
-                times.append(now())
-                begin = end
+            self._operator.handle_keys(calls, context)
         except MemoryError:
             raise
         except Exception as error:  # a user's operator may raise anything
-            row = _dicts(ordered, begin, begin + 1)[0]
+            failed = min(len(calls.times), len(calls.keys)) - 1  # the last one, if what all emit is invalid
+            begin = calls.offsets[failed]
+            row = _dicts(rows, begin, begin + 1)[0]
             raise to_job_error(CallFailed(error), self._name, step.moment, row) from error
         context.apply_timers(step.state.timers)
 

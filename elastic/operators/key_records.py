@@ -8,7 +8,7 @@ The log has the parts for one unit as bytes rather than as a table, which would 
 
 import pickle
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ _KIND = b"elastic.key_records"
 _VERSION = b"elastic.version"  # of the operator that parted with the keys; older releases did not note it
 _PROTOCOL = 5
 _FRAME_BYTES = 20  # of a pickle around its values
+_STATE_BYTES = 6  # of a state among these values
 _ORDERS = pa.schema([("hash", pa.int64()), ("target", pa.int64())], metadata={_KIND: b"orders"})
 _PARTS = pa.schema([("target", pa.int64()), ("state", pa.large_binary())], metadata={_KIND: b"parts"})
 _LOGGED = LOGGED_BYTES.metadata
@@ -37,6 +38,10 @@ class RecordBytes(NamedTuple):
     node: float = 0.0  # for every node that parts with keys
     target: float = 0.0  # for every pair of such a node and a unit that gets keys of it
     pair: float = 0.0  # for every pair of a unit that parts with keys and a unit that gets some of them
+
+    def with_part(self, part: float) -> Self:
+        """Return the same where a part takes that much besides the states of its keys, as nodes have measured."""
+        return self._replace(pair=max(self.pair, part + _STATE_BYTES))
 
 
 NO_RECORDS = RecordBytes()
@@ -82,7 +87,7 @@ def part_keys(runner: "StageRunner", state: "UnitState", orders: Sequence[pa.Tab
     leaving = runner.part(state, hashes)
     parts = [(target, runner.capture(runner.part(leaving, hashes[targets == target]))) for target in others]
     parts.append((last, runner.capture(leaving)))
-    columns = [target for target, _ in parts], [pickle.dumps(part, protocol=_PROTOCOL) for _, part in parts]
+    columns = [target for target, _ in parts], [_pickle_part(part) for _, part in parts]
     return pa.table(list(columns), schema=_PARTS.with_metadata({_KIND: b"parts", _VERSION: runner.version.encode()}))
 
 
@@ -101,10 +106,19 @@ def measure_records(runner: "StageRunner") -> RecordBytes:
         empty = runner.capture(runner.new_state())
     except Exception:  # noqa: BLE001 - a user's operator, which need not have a state before it is opened
         empty = None
-    part = pickle.dumps(empty, protocol=_PROTOCOL)
+    part = _pickle_part(empty)
     secret = Secret.random()
     packed = len(pack({"0": part}, key="", secret=secret)) - len(pack({"0": b""}, key="", secret=secret))
-    return RecordBytes(LOG_OBJECT_BYTES, LOG_PART_BYTES + _FRAME_BYTES, packed + _FRAME_BYTES)
+    return RecordBytes(LOG_OBJECT_BYTES, LOG_PART_BYTES + _FRAME_BYTES, packed + _STATE_BYTES)
+
+
+def measure_part(runner: "StageRunner", state: "UnitState") -> int:
+    """Return the bytes of a part with this state."""
+    return len(_pickle_part(runner.capture(state)))
+
+
+def _pickle_part(captured: Any) -> bytes:
+    return pickle.dumps(captured, protocol=_PROTOCOL)
 
 
 def _read_parts(table: pa.Table) -> tuple[str | None, list[Any]]:

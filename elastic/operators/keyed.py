@@ -1,8 +1,10 @@
 """Operators that process a batch key by key."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -43,6 +45,20 @@ class ValueState:
         self._values.pop(self._key, None)
 
 
+class KeyCalls(NamedTuple):
+    """The calls of one unit and one batch: key i has rows `offsets[i]` to `offsets[i + 1]`, in their original order.
+
+    `times` has the clock in nanoseconds before the first call and after each one, so it also says which call failed.
+    """
+
+    keys: list[Any]
+    offsets: Sequence[int]
+    rows_between: Callable[[int, int], Any]
+    values: dict[Any, Any]  # the states by key
+    emit: Callable[[Any], None]
+    times: list[int]
+
+
 class KeyedOperator(Operator):
     """A function over the rows of one key, with a state for each key.
 
@@ -75,6 +91,18 @@ class KeyedOperator(Operator):
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> Yields:
         """Process the rows of one key: at least one, in order."""
         raise NotImplementedError(f"{type(self).__name__} does not define handle_key. Define it.")
+
+    def handle_keys(self, calls: KeyCalls, context: Context) -> None:
+        """Call `handle_key` for every key of a batch, where failures end the job and no state expires.
+
+        An operator of the engine may override it with the same effects in less time.
+        """
+        keys, offsets, rows_between, values, emit, times = calls
+        handle, initial, now = self.handle_key, self.initial_state, time.perf_counter_ns
+        for key, (begin, end) in zip(keys, pairwise(offsets), strict=True):
+            context.key = key
+            emit(handle(key, rows_between(begin, end), ValueState(values, key, initial), context))
+            times.append(now())
 
     def handle_expired(self, key: Any, timer: Timer, state: ValueState, context: Context) -> Yields:
         """Process a due timer of this key."""

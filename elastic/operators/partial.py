@@ -21,6 +21,7 @@ from elastic.durations import parse_duration_ms
 from elastic.errors import InvalidJob, InvalidSetting, NotAnOperator, UnmergeableOperator
 from elastic.operators.context import Context
 from elastic.operators.keyed import KeyedOperator
+from elastic.operators.keys import to_arrow_keys, to_key, to_python_keys
 from elastic.operators.operator import Operator, State, Yields
 from elastic.operators.rows import fill_new_columns
 from elastic.operators.timers import Timer
@@ -111,9 +112,13 @@ class PartialOperator(Operator):
     def lookup(self, value: pa.Table, key: tuple[Any, ...]) -> HeldPartials:
         """Return what the task holds of one key."""
         assert self.input_schema is not None  # noqa: S101 - for the type checker; states are those of bound operators
-        wanted = hash_key(*key, types=[self.input_schema.field(name).type for name in self.key])
-        is_found = hash_keys([value[name] for name in self.key]) == wanted
-        return HeldPartials(_read(value, _FLUSHED), value.filter(pa.array(is_found)))
+        types = [self.input_schema.field(name).type for name in self.key]
+        wanted = hash_key(*key, types=types)
+        found = value.filter(pa.array(hash_keys([value[name] for name in self.key]) == wanted))
+        # Keys may have the same hash: nulls do not change it, so those of ("a", null) and (null, "a") are equal.
+        equal = set(to_python_keys(to_arrow_keys([to_key(key)], types)))
+        is_key = [one in equal for one in to_python_keys([found[name].combine_chunks() for name in self.key])]
+        return HeldPartials(_read(value, _FLUSHED), found.filter(pa.array(is_key, pa.bool_())))
 
     def _flush(self, state: State, context: Context, partials: pa.Table | None = None) -> pa.Table:
         """Return what is held, with these partials, and hold nothing."""

@@ -80,10 +80,10 @@ def _table_of_rows(rows: Sequence[Any], schema: pa.Schema, complete: bool) -> pa
     names = schema.names
     known = set(names)
     columns: list[Iterable[Any]] = [[] for _ in names]
-    if rows and all(isinstance(row, tuple) for row in rows):
-        odd = next((row for row in rows if len(row) != len(names)), None)
-        if odd is not None:
-            raise ValueError(f"a tuple has {len(odd)} values for {len(names)} columns")
+    if rows and all(issubclass(kind, tuple) for kind in set(map(type, rows))):
+        odd = set(map(len, rows)) - {len(names)}
+        if odd:
+            raise ValueError(f"a tuple has {min(odd)} values for {len(names)} columns")
         columns = list(zip(*rows, strict=True))
     elif all(isinstance(row, Mapping) for row in rows):
         strange = next((row for row in rows if not row.keys() <= known), None)

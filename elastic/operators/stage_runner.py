@@ -238,6 +238,7 @@ class StageRunner:
         """
         return encode(state.value, state.timers, self.name)
 
+    @pause_collector()
     def restore(self, captured: Any) -> UnitState:
         """Return the state from the form in which this version of the operator captured it."""
         value, timers = decode(captured)

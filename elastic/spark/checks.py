@@ -1,11 +1,13 @@
 """Checks before a job starts: a job that cannot run is refused with a reason, and nothing has changed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import cloudpickle
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import TimestampNTZType, TimestampType
@@ -26,6 +28,7 @@ from elastic.numbers import as_int
 from elastic.operators import Stage
 from elastic.operators.graph import Input
 from elastic.results import Description
+from elastic.spark.failures import find_root_cause
 from elastic.store_access import StoreAccess
 from storage import Store
 from storage.errors import InvalidStorageInput
@@ -85,6 +88,16 @@ def check_event_time(frame: DataFrame, column: str | None, watermark_delay: str 
     kind = frame.schema[column].dataType
     if not isinstance(kind, TimestampType | TimestampNTZType):
         raise InvalidEventTime(column, kind.simpleString())
+
+
+def check_trigger(frame: DataFrame, trigger: Mapping[str, Any]) -> None:
+    """Refuse a trigger that Spark would only refuse when the nodes are running."""
+    if not trigger:
+        return
+    try:
+        frame.writeStream.trigger(**trigger)
+    except (PySparkException, TypeError) as cause:
+        raise InvalidSetting("trigger", dict(trigger), find_root_cause(str(cause))) from cause
 
 
 def open_store(access: StoreAccess) -> Store:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
-from elastic.errors import SparkLost, StreamFailed
+from elastic.errors import SparkLost, SparkRefused, StreamFailed
 
 _log = logging.getLogger(__name__)
 _STREAM_REASON_LENGTH = 300
 _NODE_REASON_LENGTH = 600  # Spark's own log has the full text
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _CAUSED_BY = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _LOST_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -37,6 +39,31 @@ def detect_lost_jvm() -> Iterator[None]:
         raise
     except (Py4JError, OSError, EOFError) as error:
         raise SparkLost(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def explain_refusal(step: str, advice: str) -> Iterator[None]:
+    """Raise `SparkRefused` for what Spark raises in the block, a call that the user's arguments decide."""
+    loggers = [PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS]
+    # PySpark logs such an error with the stack of the JVM before it raises it.
+    for logger in loggers:
+        logger.addFilter(_drop)
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        _log.debug("Spark could not %s: %s", step, error)
+        # What has a condition of Spark's is said for users; its causes are about classes that were not found.
+        is_explained = isinstance(error, PySparkException) and error.getCondition() is not None
+        raise SparkRefused(
+            step, find_root_cause(str(error) if is_explained else _format_causes(error)), advice
+        ) from error
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_drop)
+
+
+def _drop(_: logging.LogRecord) -> bool:
+    return False
 
 
 def to_stream_error(name: str, error: BaseException) -> BaseException:

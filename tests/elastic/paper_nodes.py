@@ -24,7 +24,7 @@ from elastic.core.messages import (
 )
 from elastic.core.rekeying import RekeyingView
 from elastic.errors import KeysCannotBeSplit, KeysCannotMove, NodeStartTimeout, TooFewSlots
-from elastic.routing import Groupings, Routing
+from elastic.routing import Routing
 from migration import Assignment, Ownership
 from storage.state import Manifest, StateRef
 
@@ -108,9 +108,6 @@ class PaperNodes:
     def start_nodes(self) -> None:
         self.post(events.StartOwnersRequested())
         self._join()
-
-    def groupings(self) -> Groupings:
-        return self.coordinator.placement.committed.groupings
 
     def measure_keys(self, stage: str | None) -> StageKeyLoads:
         raise KeysCannotMove(stage or "0")

@@ -29,6 +29,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.UnmergeableOperator("Median", "it does not define merge()"),
     errors.InvalidStore("no store has the scheme ''."),
     errors.SparkConnectUnsupported(),
+    errors.SparkRefused("read the source", "Path does not exist: /texts", "Correct --path."),
     errors.StreamFailed("words", "SerializationException: size of data is not 8"),
     errors.InvalidKey("5 is no string"),
     errors.InvalidGraph("a graph that no job can run. Correct it."),
@@ -79,7 +80,7 @@ EXAMPLES: list[errors.ElasticError] = [
     errors.JobStopped("words"),
     errors.StateUnavailable(5, "node-3"),
     errors.QueryFailed("counts", "ZeroDivisionError('division by zero')"),
-    errors.KeysNotMeasured(0),
+    errors.KeysNotMeasured("words", ["node-2"]),
     errors.UnknownEvent("an event"),
     errors.IllegalTransition("planned", "state installed"),
 ]

@@ -50,6 +50,7 @@ STORED: dict[str, dict[str, Any]] = {
         "state_bytes": 100,
         "stored_bytes": 60,
         "direct_bytes": 40,
+        "background_bytes": 30,
         "error": None,
     },
     "keys began": {

@@ -6,15 +6,19 @@ import { bytes, change, day, percent, plural, seconds, share } from "./format.js
 
 const PAGE = 25;
 
+const moved = (critical, background) =>
+  `${bytes(critical)}${background ? `, ${bytes(background)} in the background` : ""}`;
+
 const DESCRIPTIONS = {
   began: (record) => {
     const counts = { nodes_before: record.plan.current.nodes.length, nodes_after: record.plan.target.nodes.length };
-    const moves = `${plural(record.plan.moves.length, "task")}, ${bytes(record.plan.cost)}`;
+    const moves = `${plural(record.plan.moves.length, "task")}, ${moved(record.plan.cost, record.plan.background_cost)}`;
     return `${change(counts)} by ${record.plan.strategy}, ${record.mode}, ${record.transfer}: moves ${moves}`;
   },
   ended: (record) =>
     `${record.outcome} after ${seconds(record.seconds)}: ${change(record)} by ${record.strategy}, ${record.mode}, ` +
-    `${plural(record.tasks_moved, "task")}, ${bytes(record.state_bytes)}${record.error ? `: ${record.error}` : ""}`,
+    `${plural(record.tasks_moved, "task")}, ${moved(record.state_bytes, record.background_bytes)}` +
+    `${record.error ? `: ${record.error}` : ""}`,
   "keys began": (record) =>
     `moves ${plural(record.keys, "key")}, ${bytes(record.state_bytes)}, by ${record.strategy}: heaviest node from ` +
     `${percent(record.overload_before)} to ${percent(record.overload_after)} above the mean, ${plural(record.entries, "table entry", "table entries")}`,

@@ -66,13 +66,12 @@ class FrameForm:
             chunk.index = pd.RangeIndex(len(chunk))
             yield chunk
 
-    def to_output(self, emitted: Any) -> list[Any]:
-        """Return what a processor emits for a key, as tuples or tables. Runs the processor's generator."""
+    def collect(self, emitted: Any, out: list[Any]) -> None:
+        """Run the generator of a processor, and add what it emits for a key to others, as tuples or tables."""
         if not isinstance(emitted, Iterable) or isinstance(emitted, pd.DataFrame):
             raise InvalidOutput(
                 self._operator, f"a handler returned a {type(emitted).__name__} instead of an iterator of DataFrames"
             )
-        out: list[Any] = []
         for frame in emitted:
             if not isinstance(frame, pd.DataFrame):
                 raise InvalidOutput(self._operator, f"it emits a {type(frame).__name__} instead of a pandas DataFrame")
@@ -81,7 +80,10 @@ class FrameForm:
                 out.append(self._to_table(frame))
             else:
                 out += rows
-        return out
+
+    def to_output(self, collected: list[Any]) -> list[Any]:
+        """Return collected tuples and tables as the engine takes them."""
+        return collected if all(type(item) is tuple for item in collected) else list(collected)
 
     def _to_frame(self, table: pa.Table) -> pd.DataFrame:
         series = ArrowBatchTransformer.to_pandas(table, timezone=self._timezone)

@@ -2,7 +2,6 @@
 
 from bisect import insort
 from collections.abc import Iterator
-from itertools import chain
 from operator import index
 from typing import Any
 
@@ -16,6 +15,8 @@ from elastic.spark.processors.states import STATES, KeyState, StateCells
 from elastic.spark.processors.variables import TIMERS, Cell, Entry, Kind, Variable, parse_name
 
 _TIMERS_PLACE = 0
+_ONE_VARIABLE = 2  # the number of cells of a processor with one variable: that of the timers comes first
+_ONE_PAIR = 2  # the length of what a key holds of one variable: tag and cell
 _RESERVED_STARTS = ("_", "$")
 _RESERVED_NAME = "default"
 
@@ -51,28 +52,36 @@ class ProcessorHandle(StatefulProcessorHandle):
 
     def enter(self, entry: Entry | None, now_ms: int) -> None:
         """Take a key in hand, with what it holds."""
-        cells: list[Cell | None] = [None] * len(self._tags)
         if self._others:
             self._others = []
         state = self.state
-        state.is_changed = self.timers_changed = False
-        if entry is not None:
-            places = self._places
-            for at in range(0, len(entry), 2):
-                place = places.get(entry[at])
-                if place is None:
-                    self._adopt(entry[at], entry[at + 1], cells)
-                else:
-                    cells[place] = entry[at + 1]
         state.now_ms = now_ms
-        state.cells = cells
+        state.is_changed = self.timers_changed = False
+        state.cells = cells = [None] * len(self._tags)
+        if entry is None:
+            return
+        places = self._places
+        if len(entry) == _ONE_PAIR and (place := places.get(entry[0])) is not None:
+            cells[place] = entry[1]
+            return
+        pairs = iter(entry)
+        for tag, cell in zip(pairs, pairs, strict=True):
+            place = places.get(tag)
+            if place is None:
+                self._adopt(tag, cell, cells)
+            else:
+                cells[place] = cell
 
     def leave(self) -> Entry:
         """Return what the key holds now; empty if nothing."""
-        held = [pair for pair in zip(self._tags, self._current(), strict=True) if pair[1] is not None]
-        if len(held) == 1 and not self._others:
-            return held[0]
-        return (*chain.from_iterable(held), *self._others)
+        cells = self._current()
+        if len(cells) == _ONE_VARIABLE and cells[_TIMERS_PLACE] is None and not self._others:
+            return () if cells[1] is None else (self._tags[1], cells[1])
+        held: list[Any] = []
+        for tag, cell in zip(self._tags, cells, strict=True):
+            if cell is not None:
+                held += (tag, cell)
+        return (*held, *self._others)
 
     def purge(self) -> None:
         """Remove what has expired of the key in hand."""

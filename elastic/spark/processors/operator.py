@@ -1,7 +1,9 @@
 """`ProcessorOperator`: one of PySpark's `StatefulProcessor` classes, unchanged, as an operator of the engine."""
 
-from collections.abc import Callable
-from typing import Any, Self
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import cloudpickle
 import numpy as np
@@ -12,7 +14,7 @@ from pyspark.sql.types import StructType
 from elastic.errors import ElasticError, InvalidProcessor, UnknownColumn, UnserializableOperator
 from elastic.operators.context import Context
 from elastic.operators.event_times import mask_until
-from elastic.operators.keyed import KeyedOperator, ValueState
+from elastic.operators.keyed import KeyCalls, KeyedOperator, ValueState
 from elastic.operators.keys import to_arrow_value, to_key
 from elastic.operators.outputs import RowList
 from elastic.operators.rows import slice_rows
@@ -29,6 +31,13 @@ INITIAL = "__initial_state__"  # the column of the rows of the initial state: a 
 _PURGE = "purge"  # the name of the engine's timer that removes expired state
 _ROWS_PER_FRAME = 10_000  # as spark.sql.execution.arrow.maxRecordsPerBatch
 _UNLIMITED = (1 << 31) - 1  # as spark.sql.execution.arrow.maxBytesPerBatch
+
+
+class _FirstRows(NamedTuple):
+    """The rows of a key in the first batch."""
+
+    initial: Any  # those of the initial state
+    rows: Any  # those of the stream
 
 
 class ProcessorOperator(KeyedOperator):
@@ -119,62 +128,74 @@ class ProcessorOperator(KeyedOperator):
         return rows.filter(pa.array(~late)) if late.any() else rows
 
     def slicer(self, rows: pa.Table) -> Callable[[int, int], Any]:
-        """Return pairs of rows of the initial state and rows of the stream."""
+        """Return rows of the stream; `_FirstRows` where rows of the initial state are among them."""
         self._form.measure(rows)
         if not self._has_initial:
-            converted = self._form.to_input(rows)
-            if isinstance(converted, list):
-                return lambda begin, end: (None, converted[begin:end])
-            return lambda begin, end: (None, slice_rows(converted, begin, end))
+            return _slicer(self._form.to_input(rows))
         initial = rows.column(INITIAL).combine_chunks()
         is_data = initial.is_null()
-        data = self._form.to_input(rows.drop_columns([INITIAL]).filter(is_data))
-        initial = self._form.to_input(pa.Table.from_struct_array(initial.filter(initial.is_valid())))
+        data = _slicer(self._form.to_input(rows.drop_columns([INITIAL]).filter(is_data)))
+        if initial.null_count == len(initial):
+            return data
+        first = _slicer(self._form.to_input(pa.Table.from_struct_array(initial.filter(initial.is_valid()))))
         before = [0, *np.cumsum(is_data.to_numpy(zero_copy_only=False)).tolist()]  # rows of the stream before each row
-        return lambda begin, end: (
-            slice_rows(initial, begin - before[begin], end - before[end]),
-            slice_rows(data, before[begin], before[end]),
+        return lambda begin, end: _FirstRows(
+            first(begin - before[begin], end - before[end]), data(before[begin], before[end])
         )
 
     def handle_key(self, key: Any, rows: Any, state: ValueState, context: Context) -> list[Any]:
-        initial, rows = rows
-        spark_key = self._spark_key(key)
-        known, times = self._times
-        if known is not context:
-            times = self._timer_values(context)
-        handle = self._handle
-        handle.enter(state.get(), context.timestamp_ms)
+        values = {key: state.get()} if state.exists() else {}
+        known = values.get(key)
+        out: list[list[Any]] = []
+        self.handle_keys(KeyCalls([key], (0, 1), lambda _begin, _end: rows, values, out.append, []), context)
+        if values.get(key) is not known:
+            _store(state, values.get(key, ()))
+        [emitted] = out
+        return emitted
+
+    def handle_keys(self, calls: KeyCalls, context: Context) -> None:
+        """Process the keys of a batch, in a loop that calls as little as it can; checks at its end what they emit."""
+        keys, offsets, rows_between, values, emit, nanoseconds = calls
+        handle, form = self._handle, self._form
+        state, enter = handle.state, handle.enter
+        leave = handle.leave if self._timer_kind is None else partial(self._leave, context)
+        handle_rows, to_chunks, collect = self._processor.handleInputRows, form.chunks, form.collect
+        get, now, now_ms, times = values.get, time.perf_counter_ns, context.timestamp_ms, self._timer_values(context)
+        out: list[Any] = RowList()
+        begin = 0
         try:
-            if initial is not None:
-                for first in self._form.chunks(initial):
-                    self._processor.handleInitialState(spark_key, first, times)
-            out: list[Any] = RowList()
-            if len(rows):
-                chunks = self._form.chunks(rows)
-                out = self._form.to_output(self._processor.handleInputRows(spark_key, chunks, times))
-            if handle.state.is_changed:
-                self._save(state, context)
+            for key, spark_key, end in zip(keys, self._spark_keys(keys), offsets[1:], strict=True):
+                context.key = key
+                rows = rows_between(begin, end)
+                enter(get(key), now_ms)
+                if type(rows) is _FirstRows:
+                    rows = self._initialize(spark_key, rows, times)
+                if rows is not None:
+                    collect(handle_rows(spark_key, to_chunks(rows), times), out)
+                if state.is_changed:
+                    if entry := leave():
+                        values[key] = entry
+                    else:
+                        values.pop(key, None)
+                nanoseconds.append(now())
+                begin = end
         finally:
-            handle.state.cells = None
-        if self._emitted is not None:
-            self._emitted.check(out, context.watermark_ms)
-        return out
+            state.cells = None
+            emit(self._finish(out, context))  # also after an error: what an earlier key emits may be invalid
 
     def handle_expired(self, key: Any, timer: Timer, state: ValueState, context: Context) -> list[Any]:
         handle = self._handle
+        out: list[Any] = RowList()
         handle.enter(state.get(), context.timestamp_ms)
         try:
             if timer.name == _PURGE:
                 handle.purge()
-                out: list[Any] = RowList()
             else:
-                out = self._expire(self._spark_key(key), timer, context)
-            self._save(state, context)
+                self._expire(self._spark_key(key), timer, context, out)
+            _store(state, self._leave(context))
         finally:
             handle.state.cells = None
-        if self._emitted is not None:
-            self._emitted.check(out, context.watermark_ms)
-        return out
+        return self._finish(out, context)
 
     def write_state(self, entry: Entry | None, name: str, value: Any) -> Entry:
         """Return what a key holds once a test has written one of its variables; None for the value clears it."""
@@ -218,42 +239,10 @@ class ProcessorOperator(KeyedOperator):
             to_arrow_value(value, types[place]) if place in types else value for place, value in enumerate(values)
         )
 
-    def _expire(self, key: tuple[Any, ...], timer: Timer, context: Context) -> list[Any]:
-        """Let the processor handle the due timers of a key; those that it sets meanwhile wait for the next batch."""
-        now_ms = context.timestamp_ms if timer.kind == "processing" else context.watermark_ms
-        times, handle = self._timer_values(context), self._handle
-        out: list[Any] = RowList()
-        for expiry_ms in [expiry_ms for expiry_ms in handle.timers if now_ms is not None and expiry_ms <= now_ms]:
-            # by name, as Spark calls it: handlers may have their arguments in another order
-            emitted = self._processor.handleExpiredTimer(
-                key=key, timerValues=times, expiredTimerInfo=ExpiredTimerInfo(expiry_ms)
-            )
-            out += self._form.to_output(emitted)
-            handle.deleteTimer(expiry_ms)
-        handle.timers_changed = True  # the engine's timer is gone
-        return out
-
-    def _save(self, state: ValueState, context: Context) -> None:
-        """Store what the key in hand holds, and set its timers of the engine."""
-        handle = self._handle
-        entry = handle.leave()
-        if entry:
-            state.update(entry)
-        else:
-            state.clear()
-        if self._timer_kind is None:
-            return
-        if handle.timers_changed:
-            if handle.timers:
-                context.set_timer(handle.timers[0], self._timer_kind)
-            else:
-                context.delete_timer(self._timer_kind)
-        if handle.expires:
-            purge_ms = handle.next_purge_ms()
-            if purge_ms is None:
-                context.delete_timer("processing", _PURGE)
-            else:
-                context.set_timer(purge_ms, "processing", _PURGE)
+    def _spark_keys(self, keys: list[Any]) -> Iterable[tuple[Any, ...]]:
+        if self._struct_types:
+            return map(self._spark_key, keys)
+        return zip(keys, strict=True) if self._has_one_key else keys
 
     def _timer_values(self, context: Context) -> TimerValues:
         """Return the clocks of a batch as Spark shows them; one object for all keys of a step."""
@@ -265,6 +254,51 @@ class ProcessorOperator(KeyedOperator):
                 values = TimerValues(context.timestamp_ms, context.watermark_ms or 0)
             self._times = (context, values)
         return values
+
+    def _initialize(self, key: tuple[Any, ...], rows: _FirstRows, times: TimerValues) -> Any:
+        """Let the processor handle the initial state of a key; return its rows of the stream, None without any."""
+        for first in self._form.chunks(rows.initial):
+            self._processor.handleInitialState(key, first, times)
+        return rows.rows if len(rows.rows) else None
+
+    def _expire(self, key: tuple[Any, ...], timer: Timer, context: Context, out: list[Any]) -> None:
+        """Let the processor handle the due timers of a key; those that it sets meanwhile wait for the next batch."""
+        now_ms = context.timestamp_ms if timer.kind == "processing" else context.watermark_ms
+        times, handle = self._timer_values(context), self._handle
+        for expiry_ms in [expiry_ms for expiry_ms in handle.timers if now_ms is not None and expiry_ms <= now_ms]:
+            # by name, as Spark calls it: handlers may have their arguments in another order
+            emitted = self._processor.handleExpiredTimer(
+                key=key, timerValues=times, expiredTimerInfo=ExpiredTimerInfo(expiry_ms)
+            )
+            self._form.collect(emitted, out)
+            handle.deleteTimer(expiry_ms)
+        handle.timers_changed = True  # the engine's timer is gone
+
+    def _leave(self, context: Context) -> Entry:
+        """Return what the key in hand holds now, and set its timers of the engine."""
+        handle = self._handle
+        entry = handle.leave()
+        if self._timer_kind is None:
+            return entry
+        if handle.timers_changed:
+            if handle.timers:
+                context.set_timer(handle.timers[0], self._timer_kind)
+            else:
+                context.delete_timer(self._timer_kind)
+        if handle.expires:
+            purge_ms = handle.next_purge_ms()
+            if purge_ms is None:
+                context.delete_timer("processing", _PURGE)
+            else:
+                context.set_timer(purge_ms, "processing", _PURGE)
+        return entry
+
+    def _finish(self, out: list[Any], context: Context) -> list[Any]:
+        """Return what the processor has emitted in the form of the engine."""
+        emitted: list[Any] = self._form.to_output(out)
+        if self._emitted is not None:
+            self._emitted.check(emitted, context.watermark_ms)
+        return emitted
 
     def _create_form(self) -> Any:
         if not self._pandas:
@@ -285,6 +319,19 @@ class ProcessorOperator(KeyedOperator):
             raise InvalidProcessor(
                 self.name, f"its init() raised {error!r} when it was tried before the start. Let it declare states only"
             ) from error
+
+
+def _slicer(rows: Any) -> Callable[[int, int], Any]:
+    if isinstance(rows, list):
+        return lambda begin, end: rows[begin:end]
+    return partial(slice_rows, rows)
+
+
+def _store(state: ValueState, entry: Entry) -> None:
+    if entry:
+        state.update(entry)
+    else:
+        state.clear()
 
 
 def describe(entry: Entry) -> dict[str, Any]:

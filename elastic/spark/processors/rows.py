@@ -1,6 +1,7 @@
 """The row form: Arrow to `Row` objects in bulk, and the rows that a processor emits back to tuples."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import namedtuple
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from types import GeneratorType
 from typing import Any
@@ -21,8 +22,24 @@ def to_rows(table: pa.Table) -> list[Row]:
 
 @lru_cache(maxsize=1_000)
 def _row_type(names: tuple[str, ...]) -> type[Row]:
-    """Return the type of the rows of a table: `Row`, with the names once for all of them."""
-    return type(Row.__name__, (Row,), {"__fields__": Row(*names), "__module__": Row.__module__})
+    """Return the type of the rows of a table: `Row`, with the names once for all of them, and so faster to read."""
+    places = {name: names.index(name) for name in names}
+    get = tuple.__getitem__
+
+    def get_item(row: Row, item: Any) -> Any:
+        place = places.get(item) if type(item) is str else item
+        return get(row, place) if type(place) is int else Row.__getitem__(row, item)
+
+    # The attributes of a named tuple read any tuple, and are the fastest way to do it. A column that is named as a
+    # method of Row is read by its name in brackets only, as in Spark.
+    numbered = namedtuple("numbered", [f"c{place}" for place in range(len(names))])  # type: ignore[misc]
+    columns = {
+        name: vars(numbered)[f"c{place}"]
+        for name, place in places.items()
+        if not hasattr(Row, name) and not name.startswith("__")
+    }
+    members = {"__fields__": Row(*names), "__getitem__": get_item, "__module__": Row.__module__}
+    return type(Row.__name__, (Row,), {**columns, **members})
 
 
 class RowForm:
@@ -39,40 +56,41 @@ class RowForm:
     def measure(self, rows: pa.Table) -> None:
         """Do nothing: rows come one by one, so their size does not matter."""
 
-    def chunks(self, rows: list[Row]) -> Iterator[Row]:
-        """Return what handlers get for the rows of a key, one by one."""
-        return iter(rows)
+    chunks = staticmethod(iter)  # what handlers get for the rows of a key: one by one
 
-    def to_output(self, emitted: Any) -> list[tuple[Any, ...]]:
-        """Return what a processor emits for a key as tuples in the order of the schema. Runs the processor's generator.
+    def collect(self, emitted: Any, out: list[Any]) -> None:
+        """Run the generator of a processor, and add the rows that it emits for a key to others."""
+        if type(emitted) is not GeneratorType and not isinstance(emitted, Iterable):
+            raise InvalidOutput(
+                self._operator, f"a handler returned a {type(emitted).__name__} instead of an iterator of rows"
+            )
+        # Of nested rows a copy: the processor may change lists in them for the next key.
+        out += map(self._to_tuple, emitted) if self._is_nested else emitted
+
+    def to_output(self, collected: list[Any]) -> list[Any]:
+        """Return collected rows as tuples in the order of the schema.
 
         Columns that a row lacks are null and others are ignored, as in Spark.
         """
-        out: list[tuple[Any, ...]] = RowList()
-        names = self._names
-        for row in _iterate(emitted, self._operator):
-            fields = getattr(row, "__fields__", None)
-            if fields == names and type(row) is Row and not self._is_nested:
-                out.append(row)
-                continue
-            if fields is None or not isinstance(row, Row):
-                raise InvalidOutput(
-                    self._operator, f"it emits a {type(row).__name__}, {row!r}, instead of a Row with named columns"
-                )
-            if self._is_nested:
-                values = row.asDict(True)
-                out.append(tuple(map(values.get, self._names)))
-            else:
-                out.append(self._reorder(row, fields))
-        return out
+        if self._is_nested or self._are_in_order(collected):
+            return collected
+        return RowList(map(self._to_tuple, collected))
 
-    def _reorder(self, row: Row, fields: Sequence[str]) -> tuple[Any, ...]:
+    def _are_in_order(self, rows: list[Any]) -> bool:
+        """Return whether all rows were created by `Row(name=value, ...)` with the columns of the schema in order."""
+        if set(map(type, rows)) - {Row}:
+            return False
+        names = self._names
+        return all(row.__dict__.get("__fields__") == names for row in rows)
+
+    def _to_tuple(self, row: Any) -> tuple[Any, ...]:
+        fields = getattr(row, "__fields__", None)
+        if fields is None or not isinstance(row, Row):
+            raise InvalidOutput(
+                self._operator, f"it emits a {type(row).__name__}, {row!r}, instead of a Row with named columns"
+            )
+        if self._is_nested:
+            return tuple(map(row.asDict(True).get, self._names))
         if tuple(fields) == tuple(self._names):
             return row
         return tuple(map(dict(zip(fields, row, strict=True)).get, self._names))
-
-
-def _iterate(emitted: Any, operator: str) -> Iterable[Any]:
-    if type(emitted) is not GeneratorType and not isinstance(emitted, Iterable):
-        raise InvalidOutput(operator, f"a handler returned a {type(emitted).__name__} instead of an iterator of rows")
-    return emitted

@@ -42,6 +42,7 @@ class _State:
         self._place = variable.place
         self._codec = variable.codec
         self._load = variable.codec.load
+        self._is_plain = self._load is None and variable.ttl_ms is None  # a cell holds what the processor sees
 
     def mark_deleted(self) -> None:
         """Fail from now on."""
@@ -90,8 +91,8 @@ class KeyValueState(_State, ValueState):
         if cells is None:
             cells = self._cells.of(self._variable)
         held = cells[self._place]
-        if held is None:
-            return None
+        if held is None or self._is_plain:
+            return held
         if self._variable.ttl_ms is not None:
             expiry_ms, held = held
             if expiry_ms <= self._cells.now_ms:
@@ -103,7 +104,7 @@ class KeyValueState(_State, ValueState):
         if cells is None:
             cells = self._cells.of(self._variable)
         stored = self._codec.store(newValue)
-        cells[self._place] = stored if self._variable.ttl_ms is None else self._pack(stored)
+        cells[self._place] = stored if self._is_plain else self._pack(stored)
         self._cells.is_changed = True
 
     def _write(self, value: Any) -> None:

@@ -43,6 +43,7 @@ _LONG_BITS = 64
 _INTEGER_BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: _LONG_BITS}
 _TEMPORAL = (DateType, TimestampType, TimestampNTZType)
 _FRACTIONS = (DoubleType, FloatType)
+_SEQUENCES = (tuple, list)  # a union of them would be made anew for every value
 _NAN_KEY = "NaN"  # in keys of maps: a text equals itself, also after a restart
 _PLAIN_EXPONENTS = range(-3, 7)  # those that Java writes without an exponent
 
@@ -64,7 +65,14 @@ class Codec:
 
     def store(self, value: Any) -> Stored:
         """Return the stored form of a value: a tuple with one entry per column."""
-        if not isinstance(value, tuple | list):
+        if type(value) is not tuple or len(value) != len(self._stores):
+            self._check(value)
+        if self._only is not None:
+            return (self._only(value[0]),)
+        return tuple([store(entry) for store, entry in zip(self._stores, value, strict=True)])
+
+    def _check(self, value: Any) -> None:
+        if not isinstance(value, _SEQUENCES):
             raise InvalidStateCall(
                 self._variable,
                 f"a value must be a tuple with one entry per column, got {type(value).__name__} {value!r}",
@@ -73,9 +81,6 @@ class Codec:
             raise InvalidStateCall(
                 self._variable, f"{value!r} has {len(value)} entries for the {len(self._stores)} columns of its schema"
             )
-        if self._only is not None:
-            return (self._only(value[0]),)
-        return tuple([store(entry) for store, entry in zip(self._stores, value, strict=True)])
 
 
 def _store(kind: DataType, are_keys: bool = False) -> Convert:
@@ -247,7 +252,7 @@ def _store_array(element: Convert) -> Convert:
     def store(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        return tuple(map(element, value)) if isinstance(value, tuple | list) else None
+        return tuple(map(element, value)) if isinstance(value, _SEQUENCES) else None
 
     return store
 
@@ -265,7 +270,7 @@ def _store_struct(kind: StructType, are_keys: bool) -> Convert:
     def store(value: Any) -> Any:
         if isinstance(value, dict):
             value = [value.get(name) for name in names]
-        if not isinstance(value, tuple | list):
+        if not isinstance(value, _SEQUENCES):
             return None
         if len(value) != len(stores):
             raise ValueError(f"{value!r} has {len(value)} entries for the columns {names}. Give one entry per column.")

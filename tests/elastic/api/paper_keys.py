@@ -6,7 +6,7 @@ import numpy as np
 
 from elastic.control.key_loads import StageKeyLoads
 from elastic.job.keys import KeyStatus
-from elastic.routing import Groupings, KeyTable, TableGrouping
+from elastic.routing import Groupings, KeyTable, Routing, TableGrouping
 from migration import KeyLoads, Ownership
 
 _INTERVAL_SECONDS = 10.0
@@ -44,6 +44,7 @@ def measure_keys(assignment: Ownership, groupings: Groupings) -> StageKeyLoads:
     rest = np.array([_REST_OF_A_NODE / len(assignment.tasks_of(owner)) for owner in assignment.owners])
     return StageKeyLoads(
         0,
+        Routing(assignment, groupings),
         nodes,
         KeyLoads(hashes, home, current, work, size),
         np.array([unit.task for unit in units]),

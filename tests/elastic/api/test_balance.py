@@ -6,7 +6,9 @@ import pytest
 
 from elastic.api.inputs import RebalanceBody
 from elastic.control import KeyRequest
+from elastic.control.key_loads import StageKeyLoads
 from elastic.job.keys import KeyTableStatus
+from migration import ScatteredAssignment
 from migration.keys import KEY_STRATEGIES
 from tests.elastic.api.conftest import Client
 from tests.elastic.api.paper_job import PaperJob
@@ -207,3 +209,23 @@ def test_migrations_of_keys_are_counted_in_the_metrics(client: Client, job: Pape
     assert 'elastic_key_table_entries_allowed{job_name="words",stage="CountByKey"} 3000.0' in after
     assert 'elastic_node_imbalance_ratio{job_name="words"}' in after
     assert "elastic_migration_keys{" not in after
+
+
+def test_a_node_that_loses_all_its_tasks_while_keys_are_planned_does_not_fail_the_plan(
+    job: PaperJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its standbys have taken over; moves to its former tasks still are right, since each key is a guest of a task."""
+    planned = job._scaler.plan_keys(KeyRequest(theta=0.1))
+    before, measure = job.assignment(), job.cluster.measure_keys
+    targets = {move.target for move in planned.moves}
+
+    def measure_and_lose(stage: str | None) -> StageKeyLoads:
+        measured = measure(stage)
+        other = next(node for node in before.nodes if node not in targets)
+        owners = [other if owner in targets else owner for owner in before.owners]
+        job.cluster.current = ScatteredAssignment.from_owners(owners, before.nodes)
+        return measured
+
+    monkeypatch.setattr(job.cluster, "measure_keys", measure_and_lose)
+    assert job._scaler.plan_keys(KeyRequest(theta=0.1)).moves == planned.moves
+    assert targets.isdisjoint(job.assignment().owners)

@@ -192,7 +192,7 @@ def test_changes_need_the_token_and_reads_do_not(served: Connection, monkeypatch
     assert elastic("status", "--job", "words").exit_code == 0
     refused = elastic("scale", "--job", "words", "--nodes", "5", "--relax", "--yes")
     assert refused.exit_code == 1
-    assert "token" in refused.output
+    assert "Give it with --token or in ELASTIC_TOKEN" in refused.output
     assert served.token not in refused.output
     assert (
         elastic("scale", "--job", "words", "--nodes", "5", "--relax", "--yes", "--token", served.token).exit_code == 0
@@ -277,6 +277,37 @@ def test_a_connection_file_is_readable_by_its_user_only_and_deleted_at_the_end(t
         assert (found.url, found.token) == ("http://127.0.0.1:1", "a token")
         assert "a token" not in repr(found)
     assert list(tmp_path.rglob("*.json")) == []
+
+
+def test_of_two_drivers_of_one_name_commands_find_the_newer_one(caplog: pytest.LogCaptureFixture) -> None:
+    with announce(Connection("http://127.0.0.1:1", "words", "a token")) as path:
+        older = json.loads(path.read_text())
+        path.write_text(json.dumps({**older, "pid": os.getppid()}))
+        with announce(Connection("http://127.0.0.1:2", "words", "another token")):
+            assert "by --url http://127.0.0.1:1" in caplog.text
+            assert "token" not in caplog.text
+            assert connection.find_connection("words", None, None, os.environ).url == "http://127.0.0.1:2"
+        assert not path.exists()
+
+
+def test_an_older_driver_leaves_the_connection_file_of_a_newer_one() -> None:
+    with announce(Connection("http://127.0.0.1:1", "words", "a token")) as path:
+        newer = json.dumps({**json.loads(path.read_text()), "url": "http://127.0.0.1:2", "pid": os.getppid()})
+        path.write_text(newer)
+    assert path.read_text() == newer
+
+
+def test_a_command_without_a_job_says_which_ones_are_running() -> None:
+    none = elastic("status")
+    assert none.exit_code == 2
+    assert "no job of this user is running on this machine. Start one with `elastic run`" in none.stderr
+    with (
+        announce(Connection("http://127.0.0.1:1", "words", "")),
+        announce(Connection("http://127.0.0.1:1", "sums", "")),
+    ):
+        several = elastic("status")
+    assert several.exit_code == 2
+    assert "several jobs are running: sums, words. Name one with --job." in several.stderr
 
 
 def test_the_connection_file_of_a_killed_driver_is_deleted() -> None:

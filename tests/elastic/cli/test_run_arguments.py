@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.errors import AnalysisException
 
 import elastic
 from elastic.__main__ import main
@@ -199,3 +200,43 @@ def test_results_go_from_topic_to_topic(recorded: dict[str, Any]) -> None:
     assert recorded["source"] == "kafka"
     assert recorded["options"] == {"kafka.bootstrap.servers": "broker:9092", "subscribe": "texts"}
     assert repr(recorded["sink"]) == "KafkaSink('counts', '127.0.0.1:1', next=0)"
+
+
+@pytest.mark.parametrize(
+    ("options", "store", "status", "advice"),
+    [
+        ([], "/srv/words", 2, "use file:///srv/words"),
+        ([], "ftp://host/words", 2, "no store has the scheme 'ftp'"),
+        ([], "s3://[words", 2, "is not a URL"),
+        (["--name", "../words"], "file:///tmp/words", 1, "start with a letter or digit"),
+    ],
+)
+def test_a_store_or_a_name_that_cannot_be_right_is_refused_before_spark_starts(
+    recorded: dict[str, Any], options: list[str], store: str, status: int, advice: str
+) -> None:
+    done = invoke(*options, store=store)
+    assert done.exit_code == status
+    assert advice in done.stderr
+    assert recorded == {}
+
+
+def test_a_credential_in_the_url_of_a_store_is_not_repeated(recorded: dict[str, Any]) -> None:
+    for store in (f"s3://user:{SECRET}@bucket", f"user:{SECRET}@bucket", f"@{SECRET}"):
+        done = invoke(store=store)
+        assert done.exit_code == 2
+        assert SECRET not in done.output
+    assert recorded == {}
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_source_that_spark_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: RecordedReader, path: str | None) -> str:
+        raise AnalysisException(f"[PATH_NOT_FOUND] Path does not exist: {path}.\n\tat org.apache.spark.Some.call(x:1)")
+
+    monkeypatch.setattr(RecordedReader, "load", refuse)
+    done = invoke("--path", "/texts")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "Error: Spark could not read the source: [PATH_NOT_FOUND] Path does not exist: /texts. "
+        "Check --source and its --packages, --path, --option, --schema and --select.\n"
+    )

@@ -422,7 +422,7 @@ def test_a_key_that_is_too_heavy_for_any_node_is_reported_with_what_helps() -> N
 
 def test_a_refused_rebalance_is_recorded_and_followed_by_a_cool_down() -> None:
     job, scaler = unbalanced()
-    scaler.errors = [KeysNotMeasured(0)] * 9
+    scaler.errors = [KeysNotMeasured("words")] * 9
     job.steps(WINDOW + COOL_DOWN)
     assert len(scaler.requests) == 1
     [refused] = job.records("refused")

@@ -13,6 +13,7 @@ import storage
 from elastic.control import (
     MODES,
     JobJournal,
+    KeyMigration,
     Migration,
     Monitor,
     NodeCounters,
@@ -22,9 +23,11 @@ from elastic.control import (
     TaskMigration,
     Vitals,
 )
+from elastic.control.key_portions import KeyPortion
 from elastic.core.events import MigrationRequested, RekeyRequested
 from elastic.errors import InvalidRequest, MigrationFailed, MigrationInProgress, TooFewSlots
-from migration import Assignment, Workload
+from elastic.routing import KeyTargets
+from migration import Assignment, KeyLoads, Workload, plan_keys
 from migration.errors import Infeasible
 from storage.journal import MigrationEnded
 from tests.elastic.paper_nodes import PaperNodes
@@ -302,6 +305,34 @@ def test_a_request_that_overtakes_the_begin_of_its_migration_is_not_lost(overtak
     migration.begin()
     view = migration.view()
     assert (view.is_paused, view.is_cancelled) == (overtaking == "pause", overtaking == "cancel")
+
+
+class RecordingCluster(PaperCluster):
+    """Remembers what moves of keys were requested; carries nothing out."""
+
+    def begin(self, request: MigrationRequested | RekeyRequested) -> None:
+        assert isinstance(request, RekeyRequested)
+        self.requested = request
+        PaperNodes.begin(self, request)
+
+    requested: RekeyRequested
+
+
+@pytest.mark.parametrize("before", ["nothing", "pause", "cancel"])
+def test_moves_of_keys_begin_paused_or_not_at_all_if_that_was_requested_before(before: str) -> None:
+    cluster = RecordingCluster()
+    nothing = plan_keys(KeyLoads([1], [0], [0], [1.0]), cluster.current.nodes, relax=True)
+    portions = [KeyPortion(KeyTargets.from_mapping(0, {hashed: 3}), 100.0) for hashed in (17, 18)]
+    migration = KeyMigration(nothing, portions, cluster)
+    if before != "nothing":
+        getattr(migration, before)()
+    assert (migration.view().keys, migration.view().size) == (2, 200.0)
+    migration.begin()
+    requested, view = cluster.requested, migration.view()
+    assert requested.paused == view.is_paused == (before == "pause")
+    assert requested.portions == (() if before == "cancel" else tuple(portion.targets for portion in portions))
+    assert requested.sizes == (() if before == "cancel" else (100.0, 100.0))
+    assert view.is_over == (before == "cancel")
 
 
 def test_requests_that_cannot_be_right_are_refused_with_a_reason() -> None:

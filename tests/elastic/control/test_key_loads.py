@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -84,10 +83,10 @@ def nodes_of(routing: Routing, keys: list[Key], intervals: Mapping[str, float]) 
     return [node_of(node, counted[node], intervals[node]) for node in NODES]
 
 
-def with_stride(node: NodeView, stride: int) -> NodeView:
+def with_report(node: NodeView, **changes: Any) -> NodeView:
     assert node.heartbeat is not None
     assert node.heartbeat.keys is not None
-    return replace(node, heartbeat=replace(node.heartbeat, keys=replace(node.heartbeat.keys, stride=stride)))
+    return replace(node, heartbeat=replace(node.heartbeat, keys=replace(node.heartbeat.keys, **changes)))
 
 
 HASHES = st.integers(-(2**63), 2**63 - 1)
@@ -205,13 +204,14 @@ def test_a_unit_that_has_just_come_does_not_look_busier_than_a_tenth_of_an_inter
 
 @pytest.mark.parametrize("heavy", [True, False])
 @pytest.mark.parametrize("stride", [1, 4])
-def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int) -> None:
+@pytest.mark.parametrize("rows", [1, 100])
+def test_the_error_of_a_load_is_what_independent_rows_vary_by(heavy: bool, stride: int, rows: int) -> None:
     routing = routing_of({})
-    keys = [Key(hashed, 100, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, 100, 3.0, 1)]
+    keys = [Key(hashed, rows, 3.0, 1, heavy) for hashed in range(TASKS)] + [Key(2**40 * TASKS, rows, 3.0, 1)]
     nodes = nodes_of(routing, keys, dict.fromkeys(NODES, 5.0))
-    measured = compute_key_loads([with_stride(node, stride) for node in nodes], routing, STAGE)
+    measured = compute_key_loads([with_report(node, stride=stride) for node in nodes], routing, STAGE)
     counted = stride * sum(key.heavy for key in keys) + sum(not key.heavy for key in keys)
-    per_node = 700 / len(NODES)
+    per_node = 7 * rows / len(NODES)
     assert measured.load_error == pytest.approx(per_node**-0.5 * (counted / len(keys)) ** 0.5)
 
 
@@ -228,24 +228,56 @@ def test_a_plan_aims_at_less_than_theta_by_the_error_of_what_was_measured() -> N
         assert (aimed >= share * 0.04, plan.balanced) == (True, True)
 
 
-@pytest.mark.parametrize(("epochs", "is_measured"), [((1, 1), True), ((1, 2), False), ((2, 1), False)])
+@pytest.mark.parametrize(("epochs", "is_measured"), [((1, 1, 1), True), ((1, 2, 2), False), ((2, 1, 1), False)])
 def test_a_plan_needs_intervals_that_are_all_before_or_all_after_keys_moved(
-    epochs: tuple[int, int], is_measured: bool
+    epochs: tuple[int, int, int], is_measured: bool
 ) -> None:
     routing = routing_of({})
+    keys = {node: Key(routing.assignment.tasks_of(node)[0], 1, 0.1, 1) for node in NODES}
     nodes = [
-        node_of(node, {unit: [Key(unit.task, 1, 0.1, 1)]}, epoch=epoch)
-        for node, epoch in zip(("node-1", "node-2"), epochs, strict=True)
-        for unit in routing.units_on(node, [STAGE])[:1]
+        node_of(node, {unit: [key] if unit == UnitId(STAGE, key.hash) else [] for unit in units}, epoch=epoch)
+        for (node, key), epoch in zip(keys.items(), epochs, strict=True)
+        for units in [routing.units_on(node, [STAGE])]
     ]
-    with nullcontext() if is_measured else pytest.raises(KeysNotMeasured, match="since keys moved"):
-        assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == 2
+    if is_measured:
+        assert len(compute_key_loads(nodes, routing, STAGE).loads.hashes) == len(NODES)
+        return
+    with pytest.raises(KeysNotMeasured, match="'words' have not been measured by 'node-") as refused:
+        compute_key_loads(nodes, routing, STAGE, "words")
+    late = tuple(node for node, epoch in zip(NODES, epochs, strict=True) if epoch == 1)
+    assert (refused.value.stage, refused.value.nodes) == ("words", late)
+
+
+@pytest.mark.parametrize("lost", NODES)
+def test_a_node_that_has_not_measured_its_units_is_not_taken_for_idle(lost: str) -> None:
+    routing = routing_of({})
+    keys = [Key(hashed, 10, 1.0, 1) for hashed in range(TASKS)]
+    nodes = nodes_of(routing, keys, dict.fromkeys(NODES, 10.0))
+    for silent in ([node for node in nodes if node.name != lost], [_without_a_unit(node, lost) for node in nodes]):
+        with pytest.raises(KeysNotMeasured, match=f"by '{lost}' since nodes started or since keys or tasks moved"):
+            compute_key_loads(silent, routing, STAGE)
+
+
+def _without_a_unit(node: NodeView, lost: str) -> NodeView:
+    """Return what a node reports whose last unit has come after its last interval."""
+    assert node.heartbeat is not None
+    assert node.heartbeat.keys is not None
+    return with_report(node, units=node.heartbeat.keys.units[:-1]) if node.name == lost else node
+
+
+def test_a_part_of_keys_takes_what_the_node_with_the_largest_says() -> None:
+    routing = routing_of({})
+    nodes = nodes_of(routing, [Key(6, 10, 1.0, 1)], dict.fromkeys(NODES, 10.0))
+    parts: list[dict[int, float]] = [{STAGE: 70.0, 0: 500.0}, {STAGE: 90.0}, {}]
+    measured = [with_report(node, part_bytes=found) for node, found in zip(nodes, parts, strict=True)]
+    assert compute_key_loads(measured, routing, STAGE).part_bytes == 90.0
+    assert compute_key_loads(nodes, routing, STAGE).part_bytes == 0.0
 
 
 @pytest.mark.parametrize("table", [{}, {6: 5}], ids=["no table", "a table of the run before"])
 def test_without_a_measured_key_there_is_nothing_to_plan_with(table: dict[int, int]) -> None:
     silent = NodeView("node-1", "i", "a", 1, serving=True, heartbeat=Heartbeat("node-1", "i"))
-    with pytest.raises(KeysNotMeasured, match="stage 1"):
+    with pytest.raises(KeysNotMeasured, match="stage 1 have not been measured by 'node-1', 'node-2', 'node-3'"):
         compute_key_loads([silent, NodeView("node-2", "j", "", 0, serving=False)], routing_of(table), STAGE)
 
 

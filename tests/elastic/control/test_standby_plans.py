@@ -78,6 +78,20 @@ def test_loads_count_the_measured_work_of_standbys_on_the_hosts_where_they_will_
     assert made.reason.endswith(f"; a standby works {share:g} of what the owner of its task does, as measured")
 
 
+def test_a_node_that_joins_does_not_get_all_standbys_because_its_host_is_not_known_yet() -> None:
+    copies = replace(copies_on_neighbours(), share=0.5)
+    on_one_host = replace(copies, hosts=dict.fromkeys(CURRENT.nodes, "a/1"))
+    assert plan(on_one_host, add=2, tau=0.5) == plan(copies, add=2, tau=0.5)
+
+
+def test_a_node_that_joins_is_expected_on_the_host_with_the_fewest_nodes() -> None:
+    hosts = {"node-1": "a", "node-2": "a", "node-3": "b"}
+    made = plan(replace(copies_on_neighbours(), hosts=hosts), add=1)
+    assert made.standbys is not None
+    known = place_standbys(made.target, 1, {**hosts, "node-4": "b"})
+    assert made.standbys.nodes_by_task == known
+
+
 def test_a_share_that_was_not_measured_is_assumed_and_the_reason_says_so() -> None:
     made = plan(copies_on_neighbours(2), tau=0.2)
     assert made.loads == pytest.approx((4 + 0.9 * 8,) * 3)

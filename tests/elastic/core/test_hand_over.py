@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from elastic.core.steps import Position
 from elastic.errors import IllegalTransition
 from migration import Assignment, Ownership
 from storage.state import BatchTime
+from tests.elastic.core.test_coordinator import apply, commit_batch
 from tests.elastic.core.world import (
     LEASE,
     World,
@@ -328,7 +330,75 @@ def test_a_target_that_is_lost_installs_all_tasks_again_before_they_are_committe
     world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
     world.release("node-1", 0, 1)
     world.install("node-2", 0)
+    view = world.coordinator.view().migration
+    assert view is not None
+    assert view.awaited == (("node-2", "install", (1,)),)
     world.lose("node-2")
     world.join("node-2")
     assert commits(world.install("node-2", 1)) == []
     assert commits(world.install("node-2", 0)) == [target]
+
+
+def test_a_migration_that_was_paused_while_its_lease_was_opened_asks_for_another_one_when_it_goes_on() -> None:
+    world = World(nodes=NODES)
+    target = scattered([2, 0, 1, 1])
+    assert world.hear(request_of(world.current, target, [moves_to(world.current, target)])) == [OpenMigrationLease()]
+    assert world.hear(events.PauseRequested("m1")) == []
+    assert world.hear(events.MigrationLeaseOpened(LEASE)) == [commands.CloseMigrationLease(LEASE)]
+    assert world.hear(events.ResumeRequested("m1")) == [OpenMigrationLease()]
+
+
+def test_a_migration_is_under_way_until_its_last_mini_migration_or_until_it_is_cancelled() -> None:
+    cluster = Cluster([2, 2, 0, 0], 1)
+    hand_overs = cluster.coordinator.hand_overs
+    cluster.carry_out(cluster.waiting.pop(0))  # the lease
+    seen = [(hand_overs.is_under_way, hand_overs.is_moving)]
+    cluster.waiting += cluster.hear(events.PauseRequested("m1"))
+    cluster.carry_out_all()
+    seen.append((hand_overs.is_under_way, hand_overs.is_moving))
+    cluster.hear(events.CancelRequested("m1"))
+    seen.append((hand_overs.is_under_way, hand_overs.is_moving))
+    assert seen == [(True, True), (True, False), (False, False)]
+
+
+def release_in_batch() -> World:
+    """The source of task 0 has released it after a batch whose results are not reported."""
+    world, _, _ = one_task()
+    commit_batch(world, 0)
+    states = (state_of(UnitId(0, 0), batch=0),)
+    assert installs(world.report(UnitsReleased, "node-1", states, stored=False)) == []
+    return world
+
+
+def test_what_a_source_released_before_all_nodes_stopped_is_not_installed_by_the_next_migration() -> None:
+    world = release_in_batch()
+    world.hear(events.StopAllRequested())
+    world.hear(events.StartOwnersRequested())
+    for node in ("node-1", "node-2"):
+        world.join(node)
+    target = scattered([1, 1])
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    assert installs(apply(world, "node-1", 0)) == []
+
+
+def test_what_only_a_lost_source_released_is_forgotten_although_its_results_are_reported_later() -> None:
+    world = release_in_batch()
+    assert installs(world.lose("node-1")) == [("node-3", (0,))]
+    apply(world, "node-3", 0)
+    assert world.coordinator.placement.released_state(UnitId(0, 0)) is None
+
+
+def test_the_view_is_that_of_the_latest_migration_although_it_moves_nothing() -> None:
+    """Whoever waits for it would wait forever for another one."""
+    cluster = Cluster([2, 2, 0, 0], 1)
+    cluster.finish()
+    assert cluster.hear(replace(request_of(cluster.target, cluster.target, []), id="m2")) == []
+    assert (cluster.migration.id, cluster.migration.is_over) == ("m2", True)
+
+
+def test_a_report_of_one_release_does_not_end_another_one_of_the_same_source() -> None:
+    world = World(nodes=NODES)
+    target = scattered([2, 1, 1, 1])
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    assert installs(world.release("node-1", 0)) == [("node-3", (0,))]
+    assert installs(world.release("node-1", 1)) == [("node-2", (1,))]

@@ -464,3 +464,47 @@ def test_a_request_after_a_restart_follows_the_parts_of_the_one_before() -> None
 def test_guests_are_units_of_the_job() -> None:
     world = World()
     assert UnitId(1, 3, guests=True) in {handle.unit for handle in world.sent[0].units}
+
+
+def protecting(*hashes: int, stages: int = 2) -> Manifest:
+    """Return the manifest of a job that continues with these protected keys, which are not among guests yet."""
+    groupings = Groupings(TASKS, (EMPTY[0].protect(hashes), *EMPTY[1:stages]))
+    routing = Routing(Assignment.even(TASKS, 1), groupings)
+    return Manifest.first([unit for stage in range(stages) for unit in routing.units(stage)], routing.to_json())
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_keys_that_have_become_protected_join_the_guests_with_the_next_batch(stages: int) -> None:
+    world = World(stages=stages, manifest=protecting(5, 17, stages=stages))
+    assert world.coordinator.view().rekeying_is_due
+    world.log(0)
+    world.apply(0, 0)
+    regrouping = world.rounds[-1].regrouping
+    assert regrouping is not None
+    moved = {(source, target) for source, orders in regrouping.orders.items() for target in orders.targets.tolist()}
+    assert moved == {(UnitId(0, 1).number, UnitId(0, 1, guests=True).number)}
+    world.apply(0, 1, parts=True)
+    assert world.shapes() == [(0, 0, False, False), (0, 1, False, True), (0, 2, True, False)]
+    world.apply(0, 2)
+    view = world.coordinator.view()
+    assert (view.rekeying_is_due, view.rekeying, view.published_batch) == (False, None, -1)
+    world.log(1, epoch=1)
+    world.apply(1, 0)
+    assert not any(has_orders for batch, _, _, has_orders in world.shapes() if batch == 1)
+
+
+def test_a_request_waits_until_protected_keys_are_among_guests() -> None:
+    world = World(manifest=protecting(5))
+    world.request(TO_OTHER)
+    world.log(0)
+    world.apply(0, 0)
+    assert world.rekeying().is_idle
+    world.apply(0, 1, parts=True)
+    world.apply(0, 2)
+    assert world.shapes()[2:] == [(0, 2, False, False), (0, 3, False, True)]
+    world.apply(0, 3, parts=True)
+    world.apply(0, 4)
+    assert (world.rekeying().is_over, world.rekeying().stored_bytes) == (True, 50)
+    grouping = world.routing.groupings[0]
+    assert isinstance(grouping, TableGrouping)
+    assert dict(grouping.table) == {5: 1, 17: 3}

@@ -1,5 +1,9 @@
 """Standbys on a node: which steps they take, what they keep to themselves, and how they become active and back."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
 from elastic.core.ids import NO_BATCH, Batch, Epoch
@@ -10,13 +14,21 @@ from elastic.core.messages import (
     InstallUnits,
     ReleaseUnits,
     TakeSnapshot,
+    UnchangedUnit,
     UnitHandle,
 )
+from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, Step, end_of
-from elastic.core.unit_host import StepResult, UnitHost
+from elastic.core.unit_host import Capture, StepResult, UnitHost
 from elastic.errors import StateUnavailable
-from storage.state import StateRef
+from elastic.operators import Stage
+from elastic.operators.calls import UnitState
+from elastic.operators.context import Moment
+from elastic.operators.stage_runner import StageRunner
+from storage.state import SavedState, StateRef
 from tests.elastic.core.test_unit_host import ONE, STATE_KEY, TWO, new_host, rows_of, seen, step_of
+from tests.elastic.node.context import describe
+from tests.elastic.node.operators import History
 from tests.elastic.node.states import LEASE, empty_handle
 
 
@@ -234,3 +246,106 @@ def test_a_standby_that_was_active_meanwhile_tells_again_that_it_has_caught_up_a
     host.install(InstallUnits(Epoch(2), (standby_of(2),), (), published=Batch(2)))
     assert [(one.unit, one.rows) for one in host.statistics(standby=True)] == [(TWO, 0)]
     assert host.take_caught_up() == (TWO,)
+
+
+def test_a_unit_that_was_released_is_not_loaded_by_a_command_of_the_same_epoch(host: UnitHost) -> None:
+    """It was sent before the release, or again; another node has worked on the unit only after a later one."""
+    work(host)
+    host.release(ReleaseUnits(Epoch(2), (ONE,), LEASE, warm=True))
+    handle = active(1, end_of(Batch(2)), through=2)
+    assert host.install(InstallUnits(Epoch(2), (handle,), ())).to_load == ()
+    assert host.stopped_batch(ONE) == 2
+    assert host.install(InstallUnits(Epoch(3), (handle,), ())).to_load == (handle,)
+
+
+def test_a_unit_that_is_being_loaded_loads_another_state_of_the_same_batch() -> None:
+    """The one before may have been on a node that was lost."""
+    host = new_host()
+    released, saved = (StateRef(f"{STATE_KEY % 0}{name}", ONE, 0, 10, LEASE) for name in "ab")
+    handles = [UnitHandle(ONE, one, Batch(0), end_of(Batch(0))) for one in (released, saved)]
+    for handle in handles:
+        assert host.install(InstallUnits(Epoch(1), (handle,), ())).to_load == (handle,)
+    assert [host.is_waiting_for(handle) for handle in handles] == [False, True]
+
+
+def test_a_state_that_is_newer_than_the_saved_one_is_captured_although_no_step_has_changed_it_since() -> None:
+    """A snapshot that called it unchanged would say that the saved state, which is older, includes its batch."""
+    host = new_host()
+    newer = UnitHandle(ONE, StateRef(STATE_KEY % 3, ONE, 3, 10, LEASE), Batch(3), end_of(Batch(3)))
+    host.install(InstallUnits(Epoch(1), (newer,), ()))
+    assert host.set_state(newer, SavedState({}, {"unit": ONE.to_json(), "batch": 3}))
+    for saved, expected in ((1, Capture), (3, UnchangedUnit)):
+        assert host.begin_snapshot(TakeSnapshot(Epoch(1), f"lease-{saved}", {ONE: Batch(saved)}))
+        assert isinstance(host.capture_next(), expected)
+
+
+def test_a_unit_that_has_stopped_delays_nothing_that_is_told_of_those_that_work(host: UnitHost) -> None:
+    install(host, empty_handle(3))
+    work(host)
+    host.release(ReleaseUnits(Epoch(1), (ONE,), LEASE, warm=True))
+    apply(host, 3)
+    work(host)
+    assert (host.stopped_batch(ONE), host.done_batch()) == (2, 3)
+    assert [unit.task for unit in host.units_of_stage(0)] == [3]
+
+
+def test_a_unit_that_is_released_while_it_is_loaded_has_not_stopped_before_it_has_its_state() -> None:
+    host = new_host()
+    handle = active(1, end_of(Batch(0)), through=0)
+    host.install(InstallUnits(Epoch(1), (handle,), ()))
+    assert host.release(ReleaseUnits(Epoch(1), (ONE,), LEASE)) == (ONE,)
+    assert (host.stopped_batch(ONE), host.capture_released(ONE)) == (None, None)
+    assert host.set_state(handle, None)
+    captured = host.capture_released(ONE)
+    assert captured is not None
+    assert (host.stopped_batch(ONE), captured.batch) == (0, 0)
+
+
+@pytest.mark.parametrize("role", ["loaded", "promoted", "a standby"])
+def test_a_unit_takes_a_step_that_kills_processes_in_another_process_in_whatever_role(role: str) -> None:
+    isolated: list[int] = []
+
+    def isolate(runner: StageRunner, state: UnitState, slices: Sequence[pa.Table], moment: Moment) -> Any:
+        isolated.append(moment.batch)
+        return state, runner.step(state, slices, moment)
+
+    host = UnitHost(create_runners(describe([Stage(History(), ("key",))]), "fail"), isolate)
+    step = Position(Batch(1), 0)
+    handles = {
+        "loaded": [active(2, end_of(NO_BATCH))._replace(isolated=(step,))],
+        "promoted": [standby_of(2), active(2, end_of(NO_BATCH))._replace(isolated=(step,))],
+        "a standby": [standby_of(2), standby_of(2)._replace(isolated=(step,))],
+    }
+    for handle in handles[role]:
+        install(host, handle, published=2)
+    for batch in range(3):
+        apply(host, batch, published=2)
+    work(host)
+    follow(host)
+    assert isolated == [1]
+
+
+def test_a_standby_that_is_told_again_to_follow_tells_again_that_it_has_caught_up(host: UnitHost) -> None:
+    """The driver, which has told it so, waits for that."""
+    follow(host)
+    assert host.take_caught_up() == (TWO,)
+    assert host.install(InstallUnits(Epoch(1), (standby_of(2),), ())) == ((), ())
+    assert host.take_caught_up() == (TWO,)
+
+
+def test_a_standby_that_has_taken_the_last_step_that_was_reported_takes_over_with_its_state(host: UnitHost) -> None:
+    follow(host)
+    assert host.install(InstallUnits(Epoch(1), (active(2, Position(Batch(0), 0)),), ())) == ((), (TWO,))
+    assert [result.units for result in work(host)][-1] == (ONE, TWO)
+    assert seen(host, TWO) == [0, 1, 2]
+
+
+def test_commands_of_an_epoch_before_do_not_end_the_role_that_a_unit_has_got_since(host: UnitHost) -> None:
+    follow(host)
+    host.install(InstallUnits(Epoch(3), (active(2, end_of(Batch(0))),), ()))
+    assert host.release(ReleaseUnits(Epoch(2), (TWO,), LEASE, warm=True)) == ()
+    work(host)
+    assert host.release(ReleaseUnits(Epoch(3), (TWO,), LEASE, warm=True)) == (TWO,)
+    host.install(InstallUnits(Epoch(5), (standby_of(2),), (), published=Batch(2)))
+    host.drop(DropUnits(Epoch(4), (TWO,)))
+    assert host.is_standby(TWO)

@@ -1,7 +1,9 @@
 """Standbys by the driver: where they are, who is told, who takes over, and what is committed."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -23,8 +25,8 @@ from elastic.core.messages import (
     UnitsReleased,
 )
 from elastic.core.steps import Position
-from elastic.routing import Routing
-from migration import Assignment
+from elastic.routing import Groupings, Routing, TableGrouping
+from migration import Assignment, Ownership
 from storage.state import Manifest
 from tests.elastic.core.test_coordinator import apply, commit_batch
 from tests.elastic.core.world import LEASE, World, messages, moves_to, request_of, scattered, state_of
@@ -33,8 +35,10 @@ from tests.elastic.core.world import LEASE, World, messages, moves_to, request_o
 class Standbys(World):
     """Six tasks on three nodes, whose standbys have caught up."""
 
-    def __init__(self, number: int = 1) -> None:
-        super().__init__(Assignment.even(tasks=6, nodes=3), standbys=number)
+    told: list[tuple[str, UnitId]]  # who was told to follow what, in a test that asks
+
+    def __init__(self, number: int = 1, current: Ownership | None = None) -> None:
+        super().__init__(current or Assignment.even(tasks=6, nodes=3), standbys=number)
         for node, tasks in follows(self.commit_standbys(self.decided)):
             self.catch_up(node, *tasks)
 
@@ -439,6 +443,53 @@ def test_nodes_that_were_all_stopped_follow_nothing_until_they_are_told_again(wo
     assert {task for _, tasks in told for task in tasks} == set(range(6))
 
 
+def test_only_a_job_with_standbys_starts_nodes_that_own_nothing_and_only_beside_nodes_that_serve() -> None:
+    def started(decided: Sequence[Command]) -> list[str]:
+        return [one.node for one in decided if isinstance(one, commands.StartNode)]
+
+    for standbys, expected in ((0, []), (1, ["node-2"])):
+        world = World(nodes=["node-1"], standbys=standbys)
+        assert started(world.decided) == expected
+    stopped = Standbys()
+    late = snapshot_of(stopped, 3, batch=0)
+    stopped.hear(events.StopAllRequested())
+    assert started(stopped.hear(late)) == []
+
+
+def test_nodes_that_own_nothing_are_not_started_while_tasks_move(world: Standbys) -> None:
+    """A restart moves tasks while all nodes are stopped: it needs the new owners first."""
+    target = Assignment(("node-1", "node-2", "node-3"), (0, 0, 4, 6))
+    world.hear(events.StopAllRequested())
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    decided = world.join("node-2")
+    assert [one for one in decided if isinstance(one, commands.StartNode)] == []
+
+
+def test_standbys_are_placed_after_a_migration_whose_last_target_was_lost_while_it_was_committed(
+    world: Standbys,
+) -> None:
+    target = Assignment((*world.current.nodes, "node-4"), (0, 2, 4, 5, 6))
+    world.hear(events.StartRequested("node-4"))
+    world.join("node-4")
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.release("node-3", 5)
+    decided = world.install("node-4", 5)
+    world.lose("node-4")
+    world.commit_standbys(decided)
+    world.join("node-4")
+    was_under_way = world.coordinator.hand_overs.is_under_way
+    decided = world.install("node-4", 5)
+    assert (was_under_way, world.coordinator.hand_overs.is_under_way) == (True, False)
+    [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
+    assert commit.standbys[5] == ("node-3",)
+
+
+def test_of_standbys_that_were_dropped_only_those_with_a_newer_state_are_told(world: Standbys) -> None:
+    assert follows(world.report(StandbysDropped, "node-2", (UnitId(0, 0), UnitId(0, 1)))) == []
+    assert follows(world.hear(snapshot_of(world, 0, batch=0))) == [("node-2", (0,))]
+    assert follows(world.hear(snapshot_of(world, 1, batch=1))) == [("node-2", (1,))]
+
+
 def two_stages(*standbys: int) -> Standbys:
     """Six tasks with two stages; the second has standbys, which have been told to follow."""
     assignment = Assignment.even(tasks=6, nodes=3)
@@ -462,17 +513,73 @@ def test_a_standby_takes_over_when_it_has_caught_up_in_all_stages() -> None:
     assert world.coordinator.placement.units_on("node-1") == [UnitId(0, 0), UnitId(1, 0)]
 
 
+def test_a_standby_takes_over_a_task_whose_other_stage_has_no_standbys() -> None:
+    world = two_stages(1, 0)
+    world.catch_up("node-2", 0, 1)
+    decided = world.lose("node-1")
+    assert [(node, [handle.unit for handle in one.units]) for node, one in messages(decided, InstallUnits)] == [
+        ("node-2", [UnitId(0, 0), UnitId(0, 1), UnitId(1, 0), UnitId(1, 1)])
+    ]
+
+
+def protected(standbys: int, of_guests: int) -> Standbys:
+    """Six tasks on three nodes, whose guests have another number of standbys than their other units."""
+    assignment = Assignment.even(tasks=6, nodes=3)
+    routing = Routing(assignment, Groupings(6, (TableGrouping(),)))
+    world = Standbys.__new__(Standbys)
+    manifest = Manifest.first(routing.units(0))
+    world.coordinator = Coordinator(
+        manifest,
+        routing,
+        Batch(-1),
+        [False],
+        assignment.nodes,
+        standbys=[standbys],
+        standbys_of_guests=[of_guests],
+    )
+    for name in assignment.nodes:
+        decided = world.join(name)
+    [commit] = [one for one in decided if isinstance(one, commands.CommitAssignment)]
+    after = routing.with_assignment(commit.assignment, 1, commit.standbys)
+    told = messages(world.hear(events.AssignmentCommitted(manifest, after, commit.assignment)), InstallUnits)
+    world.told = [(node, handle.unit) for node, one in told for handle in one.units]
+    return world
+
+
+@pytest.mark.parametrize(("standbys", "of_guests"), [(0, 1), (0, 2), (1, 2)])
+def test_guests_have_standbys_of_their_own_number(standbys: int, of_guests: int) -> None:
+    world = protected(standbys, of_guests)
+    told = Counter(unit for _, unit in world.told)
+    assert told == {
+        UnitId(0, task, guests): number
+        for guests, number in ((False, standbys), (True, of_guests))
+        for task in range(6)
+        if number
+    }
+    assert world.coordinator.view().standbys_without_node == 0
+
+
+def test_a_node_that_follows_a_task_for_its_guests_alone_drops_what_it_follows_besides() -> None:
+    """Such as after a warm hand-over: its source goes on as a standby of all units."""
+    world = protected(0, 1)
+    [(node, guests)] = [(node, unit) for node, unit in world.told if unit.task == 0]
+    own = UnitId(0, 0)
+    world.coordinator.placement.follow(node, [own])
+    dropped = messages(world.report(StandbysCaughtUp, node, (guests,)), DropUnits)
+    assert [(name, one.units) for name, one in dropped] == [(node, (own,))]
+
+
 def test_senders_bring_no_rows_for_standbys_of_later_stages() -> None:
     assert not any(two_stages(0, 1).standbys())
     assert all(two_stages(1, 0).standbys())
 
 
 class OneHost(Standbys):
-    """All nodes are on one host, at first in one executor."""
+    """All nodes are on one host, at first in one executor, unless the test says otherwise."""
 
-    def __init__(self) -> None:
-        self.executors = dict.fromkeys(("node-1", "node-2", "node-3"), "a")
-        super().__init__()
+    def __init__(self, current: Ownership | None = None, executors: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.executors = {**dict.fromkeys(("node-1", "node-2", "node-3"), "a"), **executors}
+        super().__init__(current=current)
 
     def join(self, node: str) -> list[Command]:
         self.report(NodeJoined, node, "host:1", 1, self.executors[node])
@@ -494,3 +601,25 @@ def test_standbys_stay_when_a_node_returns_to_its_executor() -> None:
     world = OneHost()
     world.commit_standbys(world.lose("node-3"))
     assert not [one for one in world.join("node-3") if isinstance(one, commands.CommitAssignment)]
+
+
+def test_valid_standbys_of_scattered_tasks_stay_when_standbys_are_placed_again() -> None:
+    """Other places would be as good, but need copies."""
+    world = OneHost(scattered([0, 1, 2, 0, 1, 2]), {"node-1": "a", "node-2": "b", "node-3": "c"})
+    routing = world.coordinator.placement.committed
+    others = {"node-1": "node-2", "node-2": "node-3", "node-3": "node-1"}
+    moved = tuple((others[owner],) for owner in routing.assignment.owners)
+    assert moved != routing.standbys
+    world.coordinator.placement.commit(routing.with_assignment(routing.assignment, routing.epoch, moved))
+    world.commit_standbys(world.lose("node-1"))
+    world.executors["node-1"] = "d"
+    decided = world.join("node-1")
+    assert world.coordinator.standbys._hosts["node-1"] == "host/d"
+    assert [one for one in decided if isinstance(one, commands.CommitAssignment)] == []
+    kept = world.coordinator.placement.committed
+    assert all(
+        {owner, *nodes} <= {was, *before}
+        for owner, nodes, was, before in zip(
+            kept.assignment.owners, kept.standbys, routing.assignment.owners, moved, strict=True
+        )
+    )

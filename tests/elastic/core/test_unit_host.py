@@ -75,6 +75,18 @@ def test_a_unit_waits_for_the_rounds_of_its_batch() -> None:
     assert [ready.step.position for ready in host.ready_steps()] == [Position(Batch(1), 0)]
 
 
+def test_the_size_of_a_state_is_measured_after_every_round_that_may_have_changed_it() -> None:
+    """Keys that move come and go in the last rounds of a batch, perhaps after a heartbeat has measured the others."""
+    host, sizes = new_host(), []
+    install(host, empty_handle(1))
+    for round_ in range(3):
+        assert take(host, step_of(0, round_, complete=round_ == 2))
+        host.measure_states()
+        [unit] = host.statistics()
+        sizes.append(unit.state_bytes)
+    assert sizes == sorted(set(sizes))
+
+
 def test_the_output_of_a_step_has_the_cause_of_its_command_and_its_units() -> None:
     host = new_host()
     install(host, empty_handle(1), empty_handle(2))

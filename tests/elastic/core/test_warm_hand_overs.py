@@ -260,3 +260,61 @@ def test_a_target_takes_over_from_a_standby_whose_own_take_over_was_never_commit
     assert before.owners[:2] == ("node-1", "node-2")  # task 0 is on its way
     [after] = commits(world.commit_standbys(decided))
     assert after.owners[:2] == ("node-3", "node-2")
+
+
+def test_a_cancellation_while_only_some_targets_follow_brings_all_to_their_end() -> None:
+    """One target has taken over from a lost source already: what it has begun cannot be left."""
+    world = Standbys()
+    target = scattered([0, 0, 2, 2, 2, 2])  # tasks 2 and 3 go to node-3, which is the standby of 3
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)], warm=True))
+    decided = world.lose("node-2")
+    world.hear(events.CancelRequested("m1"))
+    view = world.coordinator.view().migration
+    assert view is not None
+    assert [one.action for one in view.awaited] == ["install", "follow"]
+    decided = world.commit_standbys(decided)
+    decided += world.catch_up("node-3", 2)
+    assert [node for node, _ in released(decided)] == ["node-1"]
+    world.report(UnitsReleased, "node-1", (), stopped=(StoppedUnit(UnitId(0, 2), Batch(-1)),))
+    [after] = commits(world.install("node-3", 2, 3))
+    assert after.owners == target.owners
+
+
+def test_tasks_on_a_node_that_is_to_leave_move_on_when_standbys_took_over_all_that_was_to_move() -> None:
+    world = Standbys()
+    target = scattered([0, 0, 0, 0, 0, 0])
+    moves = [move for move in moves_to(world.current, target) if move.task == 2]
+    world.hear(request_of(world.current, target, [moves], paused=True))
+    world.commit_standbys(world.lose("node-2"))  # task 2 is on node-1 now, and task 3 on node-3, which is to leave
+    world.hear(events.ResumeRequested("m1"))
+    decided = world.hear(events.MigrationLeaseOpened(LEASE))
+    assert leases(decided) == [commands.CloseMigrationLease(LEASE), commands.OpenMigrationLease()]
+    decided = world.hear(events.MigrationLeaseOpened(LEASE))
+    assert [(node, tuple(unit.task for unit in one.units)) for node, one in released(decided)] == [
+        ("node-3", (3, 4, 5))
+    ]
+
+
+def test_a_target_that_is_not_there_is_started() -> None:
+    world = Warm(scattered([0, 2, 1, 1]))
+    assert [one.node for one in world.decided if isinstance(one, commands.StartNode)] == ["node-3"]
+    assert follows(world.join("node-3")) == [("node-3", (1,))]
+
+
+def test_standbys_take_over_what_has_moved_while_another_target_restores_its_tasks() -> None:
+    """Task 1 has moved to node-2, and its source follows it; node-3, the target of task 3, is not back."""
+    world = Standbys()
+    target = scattered([0, 1, 1, 2, 2, 2])
+    world.begin(request_of(world.current, target, [moves_to(world.current, target)]))
+    world.release("node-1", 1)
+    world.release("node-2", 3)
+    world.install("node-2", 1)
+    decided = world.install("node-3", 3)
+    world.lose("node-3")
+    decided = world.commit_standbys(decided)
+    assert ("node-1", (1,)) in follows(decided)
+    world.catch_up("node-1", 1)
+    view = world.coordinator.view().migration
+    assert view is not None
+    assert [(one.node, one.tasks) for one in view.awaited] == [("node-3", (3,))]
+    assert ("node-1", (1, 2)) in takes_over(world.lose("node-2"))

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -126,20 +126,42 @@ def test_the_keys_of_a_plan_move_to_their_nodes_and_no_row_is_lost(skewed: tuple
     check_counts(job, feed)
 
 
+def _create_class() -> type:
+    """Return a class that no module has, so that every part of keys has its code."""
+
+    class Record:
+        def __init__(self, data: bytes) -> None:
+            self.data = data
+
+    return Record
+
+
+Record = _create_class()
+PAYLOADS: dict[str, Callable[[np.random.Generator], Any]] = {
+    "bytes": lambda chance: chance.bytes(4_000),
+    "list": lambda chance: chance.integers(2**39, 2**40, 500).tolist(),  # of which the size is only estimated
+    "object": lambda chance: Record(chance.bytes(4_000)),
+}
+
+
 class Payload(KeyedOperator):
     """Keeps four kilobytes for every key."""
 
     output_schema = "key long"
 
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
     def handle_key(self, key: int, _rows: list[Any], state: ValueState, _: Context) -> None:
-        state.update(np.random.default_rng(key).bytes(4_000))
+        state.update(PAYLOADS[self._kind](np.random.default_rng(key)))
 
 
-def test_a_plan_counts_what_its_keys_take_in_the_log() -> None:
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_a_plan_counts_what_its_keys_take_in_the_log(kind: str) -> None:
     chance = np.random.default_rng(3)
     batches = [pa.table({"key": chance.zipf(1.4, 3_000) % KEYS}) for _ in range(2)]
-    stage = Stage(Payload(), "key", grouping="table")
-    with local_run(batches, key="key", operator=stage, nodes=3, tasks=12, secret=SECRET, settings=SETTINGS) as job:
+    stage, settings = Stage(Payload(kind), "key", grouping="table"), {**SETTINGS, "compression": "none"}
+    with local_run(batches, key="key", operator=stage, nodes=3, tasks=12, secret=SECRET, settings=settings) as job:
         job.process_all_available()
         until_measured(job, intervals=1)
         migration = job.rebalance(level="keys", theta=0.0)
@@ -228,6 +250,8 @@ def test_requests_that_make_no_sense_are_refused() -> None:
     with local_run(source, key="key", operator=stage, schema=schema, secret=SECRET, settings=SETTINGS) as job:
         for wrong in (
             {"level": "rows"},
+            {"level": ["keys"]},
+            {"level": "tasks", "mode": ["warm"]},
             {"level": "keys", "tau": 0.1},
             {"level": "keys", "theta": -1},
             {"level": "keys", "theta": float("nan")},

@@ -57,6 +57,24 @@ def test_everything_is_counted_and_can_be_read_by_key(job: Job) -> None:
     assert (status.state, status.rows, status.problems) == ("running", 10, ())
 
 
+def test_all_that_is_available_is_processed_though_a_restart_interrupts_the_stream() -> None:
+    source = TableSource(LocalNetwork(), BATCHES[:1])
+    with run_words(source) as job:
+        job.process_all_available()
+        stream = job._stream
+        waited = threading.Thread(target=job.process_all_available)
+        with stream.interrupted():
+            for batch in BATCHES[1:]:
+                source.append(batch)
+            waited.start()
+            waited.join(0.2)
+            assert waited.is_alive()
+        waited.join(30)
+        assert job.batches() == (3, 3)
+    source.append(BATCHES[0])
+    stream.process_all_available()  # of a stopped job: nothing more comes
+
+
 def test_the_routing_is_that_of_the_newest_commit(job: Job) -> None:
     before = job.routing()
     job.scale(3).wait(30)

@@ -53,6 +53,9 @@ def test_a_scale_in_moves_no_state_where_neighbours_follow(job: Job, leaving: st
     wait_for_standbys(job, TASKS)
     assert planned.standbys is not None
     assert job.routing().standbys == planned.standbys.nodes_by_task
+    ended = job.journal()[-1]
+    assert (ended["kind"], ended["state_bytes"]) == ("ended", 0)
+    assert ended["background_bytes"] == planned.background_cost > 0
 
 
 def test_other_modes_carry_all_state_that_moves(job: Job) -> None:

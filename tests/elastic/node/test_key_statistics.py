@@ -30,6 +30,7 @@ from elastic.node.key_collector import KeyCollector
 from elastic.node.key_statistics import NodeKeyStatistics
 from elastic.node.unit_keys import UnitKeyCounter
 from elastic.operators import Context, KeyedColumns, KeyedOperator, Operator, Stage, State, ValueState
+from elastic.operators.key_sizes import sample_sizes
 from elastic.operators.stage_runner import StepOutput
 from elastic.operators.stages import build_stages
 from elastic.routing import Groupings, KeyTable, Routing, TableGrouping, hash_keys, split
@@ -84,21 +85,30 @@ class World:
     """A node with its units, and a clock that the test sets."""
 
     def __init__(
-        self, operator: Operator | None = None, table: Mapping[str, int] | None = None, **settings: Any
+        self,
+        operator: Operator | None = None,
+        table: Mapping[str, int] | None = None,
+        through: int = -1,  # the batch with which the units come
+        *,
+        is_measured: bool = True,  # whether the first heartbeat comes before the first batch
+        **settings: Any,
     ) -> None:
         stages = build_stages(Stage(operator or Counts(), "key", grouping="table"), ())
         pipeline = describe_pipeline(stages, ROWS, TASKS)
         given = Settings(**{"key_interval_seconds": INTERVAL, **settings})
         stage_runners = create_runners(pipeline, "fail")
         self.now = 0.0
-        self.batch = 0
+        self.batch = through + 1
+        self.runners = stage_runners
         self.host = UnitHost(stage_runners)
         self.statistics = NodeKeyStatistics(given, pipeline, stage_runners, lambda: self.now)
         self.host.observe_step = self.statistics.observe_step
         entries = dict(zip(hashes_of(list(table or {})), (table or {}).values(), strict=True))
         self.groupings = Groupings(TASKS, (TableGrouping(KeyTable.from_entries(entries)),), 1)
         self.routing = Routing(Assignment.even(TASKS, 1), self.groupings)
-        self.install(self.groupings.units(0))
+        self.install(self.groupings.units(0), through=through, reported=through)
+        if is_measured:
+            self.statistics.measure(self.host)
 
     def install(self, units: Sequence[UnitId], *, through: int = -1, reported: int = -1, epoch: int = 1) -> None:
         handles = tuple(UnitHandle(unit, None, Batch(through), Position(Batch(reported), 0)) for unit in units)
@@ -193,7 +203,55 @@ def test_an_interval_without_a_batch_keeps_the_report_of_the_one_before() -> Non
     assert {unit.interval_seconds for unit in after.units} == {INTERVAL}
 
 
-@given(st.lists(st.lists(st.none() | WORDS, max_size=20), max_size=5), st.dictionaries(WORDS, st.integers(0, 3)))
+@pytest.mark.parametrize("through", [-1, 6], ids=["a new job", "a unit that was elsewhere"])
+def test_a_node_reports_nothing_before_it_has_taken_a_batch(through: int) -> None:
+    """Else a node that joins while no rows come would look idle beside others that were busy before."""
+    world = World(through=through)
+    for _ in range(3):
+        world.now += INTERVAL
+        world.statistics.measure(world.host)
+    assert world.statistics.report is None
+    world.send()  # no rows of these units, while those of others have some
+    report = world.end_interval()
+    assert (len(report.units), report.columns.rows.tolist()) == (2 * TASKS, [])
+
+
+BATCHES = st.lists(st.lists(st.none() | WORDS, max_size=20), min_size=1, max_size=5)
+
+
+def test_rows_that_come_before_the_first_heartbeat_are_reported() -> None:
+    world = World(is_measured=False)
+    world.send("a", "a")
+    assert names_of(world.end_interval()) == {"a": 2}
+
+
+def test_the_time_that_keys_take_to_move_is_no_work_of_the_unit() -> None:
+    world = World()
+    world.take_microseconds_per_row(1)
+    world.send("a", "b")
+    unit = world.groupings.units(0)[0]
+    moved = pa.table({"target": [1]})
+    world.statistics.observe_step(unit, [moved], StepOutput(None, None, None, None, 0), 7.0)
+    world.statistics.observe_step(unit, [], StepOutput(None, None, None, None, 0), 0.5)  # of timers
+    assert sum(one.seconds for one in world.end_interval().units) == pytest.approx(0.5, abs=1e-3)
+
+
+def test_a_report_says_what_keys_take_that_leave_their_unit() -> None:
+    world = World(SlowKey(), key_statistics_head=50)
+    for _ in range(3):
+        world.send(*[f"key {number}" for number in range(30)])
+    report = world.end_interval()
+    runner = world.runners[0]
+    values = {key: value for _, state, _ in world.host.states() for key, value in state.value.items()}
+    sizes = sample_sizes(runner, values)
+    assert report.part_bytes[0] == pytest.approx(sizes.part, abs=2)
+    [estimate] = {runner.operator.state_size({key: value}) for key, value in values.items() if len(key) == 6}
+    large = report.columns.state_bytes.max()
+    assert large == np.ceil(estimate * sizes.scale) != estimate
+    assert KeyStatistics.from_json(json.loads(json.dumps(report.to_json()))).part_bytes == report.part_bytes
+
+
+@given(BATCHES, st.dictionaries(WORDS, st.integers(0, 3)))
 def test_every_row_of_an_interval_is_counted_once(batches: list[list[str | None]], table: dict[str, int]) -> None:
     world = World(table=table)
     for _ in range(2):

@@ -238,6 +238,83 @@ def test_a_standby_whose_state_is_replaced_while_it_loads_is_dropped_and_the_oth
     wait_until(lambda: replaced.unit in node.driver.of(StandbysCaughtUp)[-1].units)
 
 
+def test_a_node_decodes_one_state_of_a_standby_between_two_of_its_steps(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, order = manager_of(node), list[Any]()
+    node.driver.wait_for(StandbysCaughtUp)
+    saved = [manager.save(unit, [5], batch=0, lease=LEASE) for unit in FOLLOWED]
+    work, set_state = node.process._work, node.process._host.set_state
+
+    def note_turn() -> bool:
+        order.append("turn")
+        return work()
+
+    def note_state(handle: UnitHandle, state: Any) -> bool:
+        order.append(handle.unit)
+        return set_state(handle, state)
+
+    monkeypatch.setattr(node.process, "_work", note_turn)
+    monkeypatch.setattr(node.process._host, "set_state", note_state)
+    node.send_units(*(UnitHandle(one.unit, one, Batch(0), end_of(Batch(0)), standby=True) for one in saved))
+    wait_until(lambda: len(order) - order.count("turn") == len(FOLLOWED))
+    first, *others = [place for place, what in enumerate(order) if what != "turn"]
+    assert all("turn" in order[before:after] for before, after in zip([first, *others], others, strict=False))
+
+
+def test_standbys_whose_states_arrived_together_take_their_first_step_together(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.driver.wait_for(StandbysCaughtUp)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(node.process._installations), "has_arrived_states", True)
+        node.apply(node.step(0, (KEY, 1), (OTHER, 5)))
+        node.driver.wait_for(StepApplied)
+        node.follow(0)
+        pause(0.2)
+        assert node.followed() == NO_BATCH
+    node.process._inbox.put(lambda: None)
+    wait_until(lambda: node.followed() == 0)
+
+
+def test_a_standby_that_takes_over_while_its_state_waits_to_be_decoded_is_reported_once(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state that it followed from is right for the owner, too, and is loaded again with urgency."""
+    node.driver.wait_for(StandbysCaughtUp)
+    saved = manager_of(node).save(FOLLOWED[0], [5], batch=0, lease=LEASE)
+    handle = UnitHandle(saved.unit, saved, Batch(0), end_of(Batch(0)))
+    installations = node.process._installations
+    with monkeypatch.context() as patch:
+        patch.setattr(installations, "_set_next_state", lambda: False)
+        node.send_units(handle._replace(standby=True))
+        wait_until(lambda: installations.has_arrived_states)
+        node.send_units(handle)
+        wait_until(lambda: handle.unit in [unit for one in node.driver.of(UnitsInstalled) for unit in one.units])
+    node.process._inbox.put(lambda: None)
+    wait_until(lambda: not installations.has_arrived_states)
+    pause(0.1)
+    assert [unit for one in node.driver.of(UnitsInstalled) for unit in one.units].count(handle.unit) == 1
+
+
+def test_a_standby_that_takes_over_may_get_the_state_that_waits_to_be_decoded_first(
+    node: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.driver.wait_for(StandbysCaughtUp)
+    saved = manager_of(node).save(FOLLOWED[0], [5], batch=0, lease=LEASE)
+    handle = UnitHandle(saved.unit, saved, Batch(0), end_of(Batch(0)))
+    installations = node.process._installations
+    with monkeypatch.context() as patch:
+        patch.setattr(installations, "_set_next_state", lambda: False)
+        node.send_units(handle._replace(standby=True))
+        wait_until(lambda: installations.has_arrived_states)
+        patch.setattr(installations._loader, "load", lambda *_, **__: None)  # with urgency, but later
+        node.send_units(handle)
+        wait_until(lambda: not node.process._host.is_standby(handle.unit))
+    node.process._inbox.put(lambda: None)
+    wait_until(lambda: handle.unit in [unit for one in node.driver.of(UnitsInstalled) for unit in one.units])
+
+
 def test_a_unit_that_takes_over_is_not_dropped_because_the_state_it_followed_from_is_gone(
     node: Follower,
 ) -> None:

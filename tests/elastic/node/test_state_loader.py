@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from elastic.core.messages import UnitHandle
+from elastic.node import state_loader
 from elastic.node.context import NodeContext
 from elastic.node.offers import Offers
 from elastic.node.state_loader import Retrieval, StateLoader
@@ -133,6 +134,31 @@ def test_a_throttled_load_brings_every_state(manager: StateManager) -> None:
     )
     wait_until(lambda: len(found) == 3)
     assert found == {0: {"n": 0}, 1: {"n": 1}, 2: {"n": 2}}
+    loader.close()
+
+
+def test_a_throttled_load_of_many_bytes_is_used_in_portions(
+    manager: StateManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the first standbys follow long before the last has arrived."""
+    states = [pack(manager, number) for number in range(5)]
+    for state in states:
+        manager.put(state)
+    monkeypatch.setattr(state_loader, "_PORTION_BYTES", 2 * states[0].ref.size)
+    loader = make_loader(context_of(), manager, bytes_per_second=1e9)
+    arrived: list[list[int]] = []
+    handles = [empty_handle(9), *(handle_of(state.ref, None) for state in states)]
+
+    def use(found: dict[UnitHandle, SavedState | None], _: int) -> None:
+        arrived.append(sorted(handle.unit.task for handle in found))
+
+    loader.load(handles, use, throttled=True)
+    wait_until(lambda: sum(map(len, arrived)) == 6)
+    assert arrived == [[0, 1, 9], [2, 3], [4]]
+    arrived.clear()
+    loader.load(handles, use)
+    wait_until(lambda: bool(arrived))
+    assert arrived == [[0, 1, 2, 3, 4, 9]]
     loader.close()
 
 

@@ -4,11 +4,13 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from elastic.errors import OperatorFailed
 from elastic.operators import KeyedOperator
 from elastic.operators.garbage import pause_collector
+from elastic.operators.stage_runner import StageRunner
 from elastic.operators.testing import OperatorTester
 
 
@@ -39,6 +41,25 @@ def test_the_collector_rests_during_a_step_and_goes_on_after_it() -> None:
     assert gc.isenabled()
     with pytest.raises(OperatorFailed):
         tester.run([[{"key": "bad"}]])
+    assert gc.isenabled()
+
+
+class Remembers:
+    """A value that notes, when it is unpickled, whether the collector works."""
+
+    def __init__(self) -> None:
+        self.collects = gc.isenabled()
+
+    def __setstate__(self, _: Any) -> None:
+        self.collects = gc.isenabled()
+
+
+def test_the_collector_rests_while_a_state_is_decoded() -> None:
+    runner = StageRunner(Watches(), key=["key"], input_schema=pa.schema({"key": pa.string()}), name="watched")
+    state = runner.new_state()
+    state.value["a",] = Remembers()
+    assert state.value["a",].collects
+    assert not runner.restore(runner.capture(state)).value["a",].collects
     assert gc.isenabled()
 
 

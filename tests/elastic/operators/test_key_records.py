@@ -1,6 +1,8 @@
 """Keys as records: orders, parts, and that no row of a user is taken for either."""
 
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from elastic.operators.key_records import (
     measure_records,
     without_kind,
 )
+from elastic.operators.key_sizes import AS_ESTIMATED, sample_sizes
 from elastic.operators.stage_runner import StageRunner, StepOutput
 from elastic.routing import KeyOrders, hash_key
 from storage import Secret
@@ -125,6 +128,15 @@ def test_parts_of_several_units_for_one_target_join_in_their_order() -> None:
     assert counts_of(runner, state) == {1: 1, 2: 2, 3: 3}
 
 
+def test_parts_of_several_nodes_for_one_target_join_in_their_order() -> None:
+    runner = new_runner()
+    outputs = [part(runner, count(runner, {key: key}), {key: 0}).parts for key in (1, 2, 3)]
+    read = [table for one in outputs if one is not None for table in pass_through_log([one]).values()]
+    state = runner.new_state()
+    runner.step(state, read, moment_at(2))
+    assert list(counts_of(runner, state).items()) == [(1, 1), (2, 2), (3, 3)]
+
+
 class Texts(KeyedOperator):
     """Keeps a value for every key."""
 
@@ -174,6 +186,51 @@ def test_the_log_has_what_a_plan_counts(keys: int, value_bytes: int) -> None:
     stored = log.append_as(LogRef.new(3, 2, 0), log_parts([one for one in parts if one is not None])).size
     planned = counted + records.node + 2 * records.target + units * records.pair
     assert planned / 1.08 <= stored <= planned * 1.01
+
+
+MAKERS: dict[str, Callable[[Random], Any]] = {
+    "bytes": lambda chance: chance.randbytes(400),
+    "numbers": lambda chance: chance.random(),
+    "lists of integers": lambda chance: [chance.randrange(2**40) for _ in range(100)],
+    "records": lambda chance: {"name": str(chance.random()), "last": [chance.random() for _ in range(20)]},
+    "arrays": lambda chance: np.array([chance.random() for _ in range(200)]),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("keys_of_a_part", [1, 2, 25])
+def test_sampled_sizes_are_what_parts_take(kind: str, keys_of_a_part: int) -> None:
+    runner, chance = runner_of(Texts()), Random(7)  # noqa: S311 - of no influence on results
+    values = {key: MAKERS[kind](chance) for key in range(10**6, 10**6 + 100)}
+    sizes = sample_sizes(runner, values)
+    records = measure_records(runner).with_part(sizes.part)
+    parts = []
+    for number in range(100 // keys_of_a_part):
+        state = UnitState({10**6 + key: values[10**6 + key] for key in range(100) if key // keys_of_a_part == number})
+        hashes = np.array([hash_key(key) for key in state.value], np.int64)
+        orders = log_orders({number: KeyOrders(hashes, np.full(len(hashes), TARGETS[0]))})[number]
+        parts.append(runner.step(state, [orders], moment_at(1)).parts)
+    log = InputLog(MemoryStore(), Secret.of("a secret of these tests"), "job", compression="none")
+    stored = log.append_as(LogRef.new(3, 2, 0), log_parts([one for one in parts if one is not None])).size
+    estimated = sum(runner.operator.state_size({key: value}) for key, value in values.items())
+    planned = sizes.scale * estimated + records.node + records.target + len(parts) * records.pair
+    assert planned / 1.01 - 4 * len(parts) - 50 <= stored <= planned * 1.01  # small parts have shorter headers
+
+
+def test_states_that_are_large_few_or_cannot_be_stored_are_not_sampled() -> None:
+    runner = runner_of(Texts())
+    for values in ({}, {1: "text"}, {1: bytes(10**6), 2: bytes(10**6), 3: "text"}, {1: open, 2: (one for one in "")}):
+        assert sample_sizes(runner, values) == AS_ESTIMATED
+    some = {key: Random(key).randbytes(100_000) for key in range(9)}  # noqa: S311 - of no influence on results
+    assert sample_sizes(runner, some) == sample_sizes(runner, {key: some[key] for key in range(2)}) != AS_ESTIMATED
+    large = sample_sizes(runner, {0: bytes(10**6), **{key: bytes(100) for key in range(1, 9)}})
+    assert large == sample_sizes(runner, {key: bytes(100) for key in range(1, 9)}) != AS_ESTIMATED
+
+
+def test_a_part_takes_what_was_measured_unless_a_part_without_keys_takes_more() -> None:
+    records = measure_records(new_runner())
+    assert records.with_part(10.0) == records
+    assert records.with_part(5_000.0) == records._replace(pair=5_006.0)
 
 
 def test_a_part_of_columns_counts_more_than_one_of_single_values() -> None:

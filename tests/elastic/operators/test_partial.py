@@ -1,5 +1,6 @@
 """Split keys in one process: the operator behind a partial stage emits what it would emit for whole keys."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -371,6 +372,27 @@ def test_held_partials_are_found_by_the_type_of_the_key_column() -> None:
     tester = OperatorTester(partial(CountByKey(), "1 hour"), key="key", schema=schema, tasks=6)
     tester.run([[{"key": 5}] * 3])
     assert (tester.state(5), tester.state(5, fresh=True)) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        (pa.string(), [("a", None), (None, "a")]),
+        (pa.struct([("x", pa.string())]), [("a", None), ("a", {"x": None})]),
+        (pa.float64(), [("a", 0.0), ("a", math.nan), ("a", None)]),
+    ],
+    ids=["nulls", "structs", "floats"],
+)
+def test_a_fresh_answer_has_no_rows_of_another_key_with_the_same_hash(
+    kind: pa.DataType, keys: list[tuple[Any, Any]]
+) -> None:
+    schema = pa.schema([("key", pa.string()), ("other", kind)])
+    rows = [{"key": key, "other": other} for key, other in keys for _ in range(len(str(other)))]
+    tester = OperatorTester(partial(CountByKey(), "1 hour"), key=("key", "other"), schema=schema, tasks=6)
+    for at in (0, 3_600_000):  # what the first batch brings is emitted, and what the second one brings is held
+        tester.run([InputBatch(rows, at)])
+    found = [(tester.state(key), tester.state(key, fresh=True)) for key in keys]
+    assert found == [(len(str(other)), 2 * len(str(other))) for _, other in keys]
 
 
 def test_upgraded_partials_keep_when_they_were_emitted_and_when_they_will_be() -> None:

@@ -220,6 +220,17 @@ def test_rows_that_do_not_fit_the_output_schema_are_refused(emitted: Any, messag
         World("nothing", Emits(emitted), OUT).run(readings(("0", 1)))
 
 
+def test_what_a_key_emits_is_checked_although_a_later_key_fails() -> None:
+    class EmitsThenFails(Processor):
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
+            if key == ("1",):
+                raise ValueError("not this key")
+            return [("0", "a")]
+
+    with pytest.raises(InvalidOutput, match="emits a tuple"):
+        World("nothing", EmitsThenFails(), OUT, tasks=1).run(readings(("0", 1), ("1", 1)))
+
+
 def test_columns_are_matched_by_name_and_missing_ones_are_null() -> None:
     run = World("nothing", Emits([Row(what="a", more=1, id="0"), Row(what="b"), Row("id", "what")("1", None)]), OUT)
     assert run.tester.run([readings(("0", 1))]) == [

@@ -90,6 +90,14 @@ def test_no_entry_leads_to_the_task_of_the_hash() -> None:
     assert after == TableGrouping(KeyTable.from_entries({8: 2}))
 
 
+def test_a_unit_whose_keys_all_stay_gets_no_orders() -> None:
+    targets = KeyTargets.from_mapping(1, {7: 2, 8: 2, 9: None})
+    orders = targets.orders(groupings_of({8: 2}))
+    assert orders == {}
+    moving = KeyTargets.from_mapping(1, {8: 2, 9: 2}).orders(groupings_of({8: 2}))
+    assert {source: one.hashes.tolist() for source, one in moving.items()} == {UnitId(1, 9 % TASKS).number: [9]}
+
+
 def test_keys_of_a_hashed_stage_cannot_move() -> None:
     with pytest.raises(InvalidJob, match=r'grouped by hash.*grouping="table"'):
         KeyTargets.from_mapping(0, {7: 2}).regroup(groupings_of({}))

@@ -1,15 +1,17 @@
 """What can be refused without a cluster is refused before anything starts."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 
 import elastic
-from elastic.errors import InvalidJob, InvalidStore, NotAnOperator, SparkConnectUnsupported
+from elastic.errors import InvalidJob, InvalidSetting, InvalidStore, NotAnOperator, SparkConnectUnsupported
 from elastic.operators import CountByKey, Stage
 from elastic.operators.stages import build_stages
-from elastic.spark.checks import check_frame, open_store
+from elastic.spark.checks import check_frame, check_trigger, open_store
 from elastic.store_access import StoreAccess
 from storage.errors import StoreRefused
 
@@ -54,3 +56,25 @@ def test_a_store_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> No
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(StoreRefused, match="taken"):
         open_store(StoreAccess((tmp_path / "taken").as_uri()))
+
+
+def test_a_trigger_that_spark_refuses_is_refused_before_nodes_start() -> None:
+    def choose(**trigger: str) -> None:
+        if trigger != {"processingTime": "5 seconds"}:
+            raise IllegalArgumentException(
+                "Error parsing '5 parsecs' to interval.\n\tat org.apache.spark.Some.call(x:1)"
+            )
+
+    frame: Any = SimpleNamespace(writeStream=SimpleNamespace(trigger=choose))
+    check_trigger(frame, {"processingTime": "5 seconds"})
+    check_trigger(frame, {})
+    with pytest.raises(InvalidSetting, match=r"trigger=.*: Error parsing '5 parsecs' to interval\. Correct it"):
+        check_trigger(frame, {"processingTime": "5 parsecs"})
+
+
+def test_a_trigger_that_spark_does_not_have_is_refused() -> None:
+    def choose(*, processingTime: str = "", availableNow: bool = False) -> None: ...  # noqa: N803 - Spark's names
+
+    frame: Any = SimpleNamespace(writeStream=SimpleNamespace(trigger=choose))
+    with pytest.raises(InvalidSetting, match="sometimes"):
+        check_trigger(frame, {"sometimes": True})

@@ -4,10 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.logger import PySparkLogger
 
-from elastic.errors import NullKey, StreamFailed
-from elastic.spark.failures import find_root_cause, to_stream_error
+from elastic.errors import NullKey, SparkRefused, StreamFailed
+from elastic.spark.failures import explain_refusal, find_root_cause, to_stream_error
 from elastic.spark.stream import SparkStream
 
 KAFKA = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure: \
@@ -98,3 +99,34 @@ def test_what_a_batch_raised_keeps_its_type_and_its_facts() -> None:
 def test_an_error_that_is_not_from_spark_stays_what_it_is() -> None:
     error = RuntimeError("anything")
     assert to_stream_error("words", error) is error
+
+
+def test_a_refusal_is_one_line_and_its_stack_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    def select() -> None:
+        PySparkLogger.getLogger("SQLQueryContextLogger").exception("the stack of the JVM")
+        raise StreamingQueryException(KAFKA)
+
+    with pytest.raises(SparkRefused) as refused, explain_refusal("read the source", "Check --select."):
+        select()
+    assert str(refused.value) == (
+        "Spark could not read the source: SerializationException: Size of data received is not 8. Check --select."
+    )
+    assert "the stack of the JVM" not in capsys.readouterr().err
+
+
+def test_errors_that_are_not_of_spark_pass_an_explanation_unchanged() -> None:
+    with pytest.raises(NullKey), explain_refusal("read the source", "Check --select."):
+        raise NullKey("word", 3, 17)
+
+
+def test_a_refusal_that_spark_explains_names_no_class_that_was_not_found() -> None:
+    def load() -> None:
+        error = AnalysisException(
+            errorClass="INVALID_TIMEOUT_TIMESTAMP", messageParameters={"timestamp": "nosuch", "watermark": "7"}
+        )
+        error._cause = AnalysisException("java.lang.ClassNotFoundException: nosuch.DefaultSource")  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(SparkRefused, match="nosuch") as refused, explain_refusal("read the source", "Check --source."):
+        load()
+    assert "DefaultSource" not in str(refused.value)
