@@ -68,7 +68,7 @@ fuzz: $(INSTALLED) ## run the property tests with many more examples and fresh s
 simulate: $(INSTALLED) ## simulate 5,000 seeds of a cluster with faults; about half an hour
 	$(BIN)/python -m tests.elastic.simulation.campaign --seeds 5000
 
-mutants: $(INSTALLED) ## break the code in about a hundred places and check that the unit tests notice each
+mutants: $(INSTALLED) ## break the code in hundreds of places and check that the unit tests notice each
 	$(BIN)/python -m scripts.mutants
 
 restarts: $(INSTALLED) java ## restart a job under all pairs of changed settings and compare its results; about a minute

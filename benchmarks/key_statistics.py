@@ -42,7 +42,7 @@ class CountRows(Operator):
 
 
 class Turn(NamedTuple):
-    """What a job needed for its batches. Processor time varies less, and is what limits a machine at full load."""
+    """The time of a job for its batches. Processor time varies less, and limits a machine at full load."""
 
     seconds: float
     processor_seconds: float

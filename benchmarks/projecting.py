@@ -149,7 +149,7 @@ def _draw(found: list[tuple[Case, dict[str, Any]]]) -> Path:
 @click.command()
 @click.option("--case", "asked", hidden=True)
 @click.option("--only", multiple=True, help="words of the cases to run")
-@click.option("--rounds", default=1, show_default=True, help="of one executor against two")
+@click.option("--rounds", default=1, show_default=True, help="rounds that compare one executor with two")
 def main(asked: str | None, only: tuple[str, ...], rounds: int) -> None:
     """Projections through Spark: seconds, proven error, memory; two executors against one."""
     if asked is not None:

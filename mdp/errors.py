@@ -42,7 +42,7 @@ class GapInLog(InvalidLog):
         self.until = until
         self.windows = windows
         super().__init__(
-            f"the log has no record between {after} and {until} ({windows} empty windows in all). "
+            f"the log has no record between {after} and {until} ({windows} empty windows in total). "
             "Fix the log, or pass gaps='hold' to keep the last value, or gaps='split' to learn on both sides."
         )
 
@@ -54,7 +54,7 @@ class DuplicatedTime(InvalidLog):
         self.time = time
         self.moments = moments
         super().__init__(
-            f"the log has more than one record of {time} ({moments} duplicated timestamps in all). "
+            f"the log has more than one record of {time} ({moments} duplicated timestamps in total). "
             "Fix the log, or pass duplicates='sum' if they are parts of one load, or duplicates='last'."
         )
 

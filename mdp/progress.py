@@ -1,4 +1,4 @@
-"""What a projection reports while it runs."""
+"""Progress reports of a projection."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ class Notice(NamedTuple):
 
 
 class SweepProgress(NamedTuple):
-    """So many blocks of a sweep are done. `error` is what the sweep before proved, a share of all state, or None."""
+    """`done` blocks of a sweep are done. `error` is the bound that the last sweep proved, in shares of all state."""
 
     sweep: int
     done: int
@@ -30,4 +30,4 @@ class TrainingProgress(NamedTuple):
 
 
 def ignore_progress(_progress: object) -> None:
-    """The default of callers that do not want to know."""
+    """Ignore all reports; the default."""

@@ -46,7 +46,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests said to a mutant."""
+    """The result of the tests of a mutant."""
 
     mutant: Mutant
     killed: bool

@@ -16,7 +16,7 @@ StorageError
 │   └── NewerFormat                           written by a later version of this package
 ├── UnloadableState                           the bytes are undamaged, but this process cannot rebuild the state
 ├── NotOwner                                  another driver has committed since: this one must stop
-├── OperatorInUse                             a driver owns the operator, and has not said that it ended
+├── OperatorInUse                             a driver owns the operator, and has not recorded its end
 ├── UnknownOperator                           the store has no manifest of that operator
 ├── LeaseClosed                               the lease under which a state was saved is closed
 └── TransferFailed                            some units of many could not be loaded
@@ -175,15 +175,15 @@ class NotOwner(StorageError):
 
 
 class OperatorInUse(StorageError):
-    """A driver owns the operator and has not said that it ended: it runs, or was killed."""
+    """A driver owns the operator and has not recorded its end: it runs, or was killed."""
 
     def __init__(self, operator: str, driver_id: str, number: int) -> None:
         self.operator = operator
         self.driver_id = driver_id
         self.number = number
         super().__init__(
-            f"operator {operator!r} belongs to driver {driver_id}, which committed manifest {number} and has not said "
-            "that it ended. Stop the job; if its driver was killed, start and stop it once more, or fence it off "
+            f"operator {operator!r} belongs to driver {driver_id}, which committed manifest {number} and has not "
+            "recorded its end. Stop the job; if its driver was killed, start and stop it once more, or fence it off "
             "(fence=True, --fence)."
         )
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import elastic
 from elastic.api.metrics import METRICS, create_response_histogram
+from elastic.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -121,3 +123,15 @@ def test_every_document_names_the_tested_version_of_sparks_kafka_connector() -> 
     named = {version for document in DOCUMENTS for version in re.findall(pattern, document.read_text())}
     assert named == {tested[1]}
     assert f"| Spark's Kafka connector | {tested[1]} |" in (ROOT / "docs" / "kafka.md").read_text()
+
+
+def test_the_guide_for_operations_lists_every_setting_with_its_default() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", section_of("operations.md", "Settings"), re.MULTILINE)
+    defaults = {one.name: one.default for one in fields(Settings)}
+    assert {
+        name: text if isinstance(defaults[name], str) else ast.literal_eval(text) for name, text in rows
+    } == defaults
+
+
+def section_of(document: str, title: str) -> str:
+    return (ROOT / "docs" / document).read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]

@@ -18,7 +18,7 @@ SETTINGS = {
     "a standby": {"standbys": 1, "spares": 0},
     "both": {"standbys": 1, "spares": 1},
 }
-_MARKS = ("noticed", "told", "serving", "caught_up")
+_MARKS = ("noticed", "ordered", "serving", "caught_up")
 
 
 def format_recoveries(measured: dict[str, Measured]) -> str:

@@ -1,4 +1,4 @@
-"""When the driver noticed each loss, told the nodes that take over, and heard that they have the units."""
+"""Times of each loss: the driver notices it, orders nodes to take over, and gets their reports."""
 
 import logging
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from elastic.driver import event_loop
 
 
 class Marks(NamedTuple):
-    """Times of a recovery, in seconds since 1970: noticed, told to the nodes that take over, units installed there."""
+    """Times of a recovery, in seconds since 1970: loss noticed, takeover ordered, units installed."""
 
     noticed: float
-    told: float
+    ordered: float
     installed: float
 
 
@@ -35,18 +35,18 @@ class Decisions(logging.Handler):
 
     def find(self, node: str, since: float) -> Marks | None:
         """Return the times of the recovery from the first loss of a node after a moment; None before its end."""
-        noticed = told = 0.0
+        noticed = ordered = 0.0
         missing: set[UnitId] = set()
         for decision, at in list(self._decided):
             event = decision.event
             if not noticed:
                 noticed = at if at >= since and isinstance(event, NodeLost) and event.node == node else 0.0
-            if noticed and not told and (units := _find_installed(decision)):
-                told, missing = at, units
-            if told and isinstance(event, UnitsInstalled):
+            if noticed and not ordered and (units := _find_installed(decision)):
+                ordered, missing = at, units
+            if ordered and isinstance(event, UnitsInstalled):
                 missing.difference_update(event.units)
                 if not missing:
-                    return Marks(noticed, told, at)
+                    return Marks(noticed, ordered, at)
         return None
 
 

@@ -47,12 +47,12 @@ class Load:
 class Recovery(NamedTuple):
     """Milliseconds from the kill.
 
-    The driver noticed it, the nodes that take over were told, they have all units and serve them (a lookup is answered,
+    The driver noticed it, ordered nodes to take over, they have all units and serve them (a lookup is answered,
     and the next batch is applied), and these have repeated the steps that were in flight.
     """
 
     noticed: float
-    told: float
+    ordered: float
     serving: float
     caught_up: float
 
@@ -138,8 +138,8 @@ def _kill(job: elastic.SparkJob, decisions: Decisions, chance: random.Random) ->
     marks = decisions.find(victim.name, killed)
     assert marks is not None  # noqa: S101 - for the type checker; it was waited for
     caught_up = marks.noticed + job.status().recoveries[known]["seconds"]
-    noticed, told, serving, caught_up = (1e3 * (at - killed) for at in (*marks, caught_up))
-    return killed, Recovery(noticed, told, serving, caught_up)
+    noticed, ordered, serving, caught_up = (1e3 * (at - killed) for at in (*marks, caught_up))
+    return killed, Recovery(noticed, ordered, serving, caught_up)
 
 
 def _summarise(

@@ -24,7 +24,7 @@ GOALS = {5: 3.0, 11: 3.0, 3: 2.0, 4: 2.0, 8: 2.0, 20: 2.0}  # times Spark's rows
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: batches in all and to warm up, rows of a batch, and rows per second of event time."""
+    """The size of a run: all batches and those to warm up, rows of a batch, and rows per second of event time."""
 
     batches: int = 16
     warm_up: int = 6
@@ -160,7 +160,7 @@ def draw_chart(lines: Mapping[int, Line]) -> Path:
 @click.option("--scales/--no-scales", default=True, help="Also run every query while the job scales.")
 @click.option("--batches", default=Size.batches, help="Batches of events.")
 @click.option("--rows", default=Size.rows, help="Rows of a batch.")
-@click.option("--keep", is_flag=True, help="Add to the figures of the last time.")
+@click.option("--keep", is_flag=True, help="Add to the results of the previous run.")
 def main(
     only: tuple[str, ...], quick: bool, settings: tuple[str, ...], scales: bool, batches: int, rows: int, keep: bool
 ) -> None:

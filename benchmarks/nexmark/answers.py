@@ -1,4 +1,4 @@
-"""What both engines answered, in a form in which equal answers are equal tables.
+"""The answers of both engines, in a form in which equal answers are equal tables.
 
 An answer has its rows in order, without those about the rows of the last files. Updates count by the last one: an
 aggregate only grows. Where rows may tie, Spark's query keeps one, and so does the answer of this engine.

@@ -50,7 +50,7 @@ _PROCESSING_WINDOW_SECONDS = 12.0  # a window of processing time and a tick
 
 
 class Run(NamedTuple):
-    """What a run gave: its rows per second after the first batches, its results, and what else is worth saying."""
+    """The result of a run: its rows per second after the first batches, its results, and a remark."""
 
     rows_per_second: float
     results: pa.Table

@@ -52,7 +52,7 @@ NodeCount = Annotated[Whole, Field(ge=1, le=_MAX_NODES)]
 
 
 class BalanceOptions(BaseModel):
-    """How evenly work is spread, and the value table of the strategy."""
+    """Options of the balance of tasks, and the value table of the strategy."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -108,7 +108,7 @@ class PlanQuery(ScaleTarget):
 
 
 class MovementOptions(BaseModel):
-    """How state moves."""
+    """Options of the movement of state."""
 
     strategy: StrategyName = Field(ScaleRequest.strategy, description="Planning strategy.")
     mode: ModeName = Field(ScaleRequest.mode, description="How the migration is carried out.")
@@ -125,7 +125,7 @@ class MovementOptions(BaseModel):
 
 
 class KeyOptions(BaseModel):
-    """How evenly moves of keys spread the work, and how large the key table may become."""
+    """Options of a balance by keys: the overload that it allows, and the size of the key table."""
 
     theta: Annotated[float, Field(ge=0, le=_MAX_TAU, allow_inf_nan=False)] = Field(
         KeyRequest.theta, description="Imbalance tolerance: a node may carry at most 1 + theta times the mean work."
@@ -140,7 +140,7 @@ class KeyOptions(BaseModel):
 
 
 class BalanceQuery(KeyOptions):
-    """What both levels are planned with."""
+    """Options of the plans of both levels."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -26,7 +26,7 @@ class GraphNode(BaseModel):
 
 
 class Graph(BaseModel):
-    """What flows between the inputs, the stages and the results of a job."""
+    """The inputs, the stages and the results of a job, and the flow of rows between them."""
 
     nodes: list[GraphNode]
     edges: list[tuple[int, int]] = Field(description="Pairs of positions in `nodes`.")
@@ -163,7 +163,7 @@ class Keys(BaseModel):
 
 
 class TaskGuests(BaseModel):
-    """How many keys of other tasks a task hosts."""
+    """Number of keys of other tasks that a task hosts."""
 
     task: int
     keys: int

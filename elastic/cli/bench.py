@@ -127,7 +127,7 @@ def paper003(data: Path | None, output: Path, names: tuple[str, ...], quick: boo
 @click.option(
     "--engine",
     is_flag=True,
-    help="Run the experiments on a running job instead, figures 13 to 15; in the repository only.",
+    help="Run the experiments on a running job instead, figures 13 to 16; in the repository only.",
 )
 @_common_options("build/paper000", (*PAPER000_EXPERIMENTS, *PAPER000_ENGINE_EXPERIMENTS))
 def paper000(engine: bool, output: Path, names: tuple[str, ...], quick: bool, seed: int, as_json: bool) -> None:

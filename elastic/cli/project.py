@@ -21,7 +21,7 @@ from storage.errors import StorageError
 
 
 @click.command("project")
-@click.option("--matrix", required=True, metavar="PLACE", help="Matrix that `elastic learn --output` saved.")
+@click.option("--matrix", required=True, metavar="LOCATION", help="Matrix that `elastic learn --output` saved.")
 @click.option("--workload", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Workload as JSON.")
 @click.option(
     "--job",

@@ -83,7 +83,7 @@ _MESSAGES = {
 @click.option(
     "--checkpoint", metavar="FOLDER", help="Folder of Spark's checkpoint; required unless the store is a folder."
 )
-@click.option("--master", help="Spark master; by default local, with room to scale out.")
+@click.option("--master", help="Spark master; by default local, with task slots to scale out.")
 @click.option("--conf", "conf", multiple=True, type=NameValue(), help="Spark configuration property; repeatable.")
 @click.option(
     "--packages",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TaskCounters(NamedTuple):
-    """What a task's node has counted since the task came to it, and how large its state is."""
+    """Counters of a task since it came to its node, and the size of its state."""
 
     rows: int
     seconds: float
@@ -24,7 +24,7 @@ class TaskCounters(NamedTuple):
 
 
 class NodeCounters(NamedTuple):
-    """What one incarnation of a node reports of itself."""
+    """The counters that one incarnation of a node reports of itself."""
 
     incarnation: str
     busy_seconds: float  # since it started

@@ -10,7 +10,7 @@ from elastic.errors import MigrationFailed
 
 
 class MigrationProgress(NamedTuple):
-    """How far a migration is. It moves tasks or keys; of the other there are none.
+    """The progress of a migration. It moves either tasks or keys; the numbers of the other are 0.
 
     `seconds_left` is an estimate from the moves so far, None before the first and during a pause. States took
     `stored_bytes` in the store; `direct_bytes` of them went straight from node to node.
@@ -48,7 +48,7 @@ class AwaitedAction(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a migration has moved so far, and what it moves in total."""
+    """The tasks or keys and bytes that a migration has moved so far, and those it moves in total."""
 
     done: int
     all: int
@@ -59,7 +59,7 @@ class Moved(NamedTuple):
 
 
 class View(Protocol):
-    """What the views of both kinds of migrations tell."""
+    """The common part of the views of both kinds of migrations."""
 
     @property
     def is_over(self) -> bool: ...
@@ -134,7 +134,7 @@ class MigrationHandle(ABC, Generic[_Plan, _View]):
     @property
     @abstractmethod
     def nodes(self) -> tuple[int, int]:
-        """How many nodes there are before it, and when it is done."""
+        """Number of nodes before the migration, and after it."""
 
     @property
     @abstractmethod

@@ -222,7 +222,7 @@ def _add_up_tasks(by_unit: Mapping[UnitId, float], tasks: int) -> Floats:
 
 @dataclass(frozen=True)
 class _NodeKeys:
-    """What one node reports of the units that it owns."""
+    """The keys that one node reports of the units that it owns."""
 
     hashes: Integers
     rows: Integers

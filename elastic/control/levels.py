@@ -1,4 +1,4 @@
-"""Which level to balance at: whole tasks or single keys. Both are planned, and the choice explains itself."""
+"""Choice of the level of a rebalance: whole tasks or single keys. Both are planned, and the choice is explained."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal

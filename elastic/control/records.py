@@ -7,14 +7,14 @@ from migration import Workload
 from storage.journal import JournalRecord, KeysBegan, KeysEnded, MigrationBegan, MigrationEnded
 
 
-class Records(Protocol):
+class MigrationRecords(Protocol):
     """Creates the journal records of a migration."""
 
     def create_begin(self) -> JournalRecord: ...
     def create_end(self, outcome: str, error: str | None) -> JournalRecord: ...
 
 
-class TaskRecords:
+class TaskMigrationRecords:
     """Records the plan of a migration of tasks with its workload, and the outcome."""
 
     def __init__(self, migration: TaskMigration, workload: Workload) -> None:
@@ -49,7 +49,7 @@ class TaskRecords:
         )
 
 
-class KeyRecords:
+class KeyMigrationRecords:
     """Without the keys themselves: there may be thousands, and the table has them."""
 
     def __init__(self, migration: KeyMigration, stage: int) -> None:

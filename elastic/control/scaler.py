@@ -13,7 +13,7 @@ from elastic.control.key_request import KeyRequest
 from elastic.control.levels import LevelPlans
 from elastic.control.migration import KeyMigration, Migration, TaskMigration
 from elastic.control.monitor import Measured, Monitor
-from elastic.control.records import KeyRecords, Records, TaskRecords
+from elastic.control.records import KeyMigrationRecords, MigrationRecords, TaskMigrationRecords
 from elastic.control.request import ScaleRequest
 from elastic.errors import ElasticError, MigrationInProgress, NodeInUse
 from migration import Move, Plan, Workload
@@ -97,12 +97,12 @@ class Scaler:
         request = self._choose_mode(request)
         minis = _mini_migrations(made, request)
         migration = TaskMigration(made, minis, self._cluster, request.mode, request.transfer)
-        self._start(migration, TaskRecords(migration, workload), self._migrate_tasks)
+        self._start(migration, TaskMigrationRecords(migration, workload), self._migrate_tasks)
         return migration
 
     def _move_keys(self, planned: _PlannedKeys) -> KeyMigration:
         migration = KeyMigration(planned.plan, planned.portions, self._cluster)
-        self._start(migration, KeyRecords(migration, planned.stage), self._migrate_keys)
+        self._start(migration, KeyMigrationRecords(migration, planned.stage), self._migrate_keys)
         return migration
 
     @contextmanager
@@ -116,7 +116,7 @@ class Scaler:
             self._turn.release()
             raise
 
-    def _start(self, migration: _Kind, records: Records, migrate: Callable[[_Kind], None]) -> None:
+    def _start(self, migration: _Kind, records: MigrationRecords, migrate: Callable[[_Kind], None]) -> None:
         self._current = migration
         threads.Thread(lambda: self._carry_out(migration, records, migrate), name="migration").start()
 
@@ -182,7 +182,7 @@ class Scaler:
         by_key = None if planned is None else planned.plan
         return LevelPlans(keys.theta, by_task, by_key, no_tasks, no_keys), workload, planned
 
-    def _carry_out(self, migration: _Kind, records: Records, migrate: Callable[[_Kind], None]) -> None:
+    def _carry_out(self, migration: _Kind, records: MigrationRecords, migrate: Callable[[_Kind], None]) -> None:
         failure: Exception | None = None
         try:
             _log.info("migration begins: %s reason=%s", repr(migration), migration.plan.reason)

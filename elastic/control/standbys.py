@@ -1,4 +1,4 @@
-"""What plans of warm migrations know of standbys: the copies that exist, and where standbys are afterwards."""
+"""Standbys in plans of warm migrations: the copies that exist, and the places of standbys afterwards."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

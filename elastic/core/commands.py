@@ -1,4 +1,4 @@
-"""What the coordinator wants done. Each is safe to repeat; each that has an answer is answered by an event."""
+"""Commands of the coordinator. Each is safe to repeat; the answer to a command is an event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ class Death(NamedTuple):
 
 @dataclass
 class _Record:
-    """What is known of one node, across its incarnations."""
+    """The deaths of one node, across its incarnations."""
 
     replaced: bool = False  # whether an incarnation was lost and the next has not caught up
     taking: StepStarted | None = None

@@ -1,4 +1,4 @@
-"""What happened, as the coordinator learns it: requests, answers of the store, losses and the clock.
+"""Events that the coordinator handles: requests, answers of the store, losses and the clock.
 
 Reports of nodes (see `messages`) are events too. Each event is handled once, in the order of the driver's queue.
 """
@@ -39,7 +39,7 @@ class StopRequested:
 
 @dataclass(frozen=True)
 class SparesChanged:
-    """So many processes are warm and wait for the name of a node; the driver's shell decides which gets one."""
+    """The number of processes that are warm and wait for the name of a node has changed."""
 
     ready: int
 
@@ -176,7 +176,7 @@ class AssignmentCommitted:
 
 @dataclass(frozen=True)
 class SplitCommitted:
-    """Which keys a partial stage splits is committed, in a new epoch."""
+    """The choice of the keys that a partial stage splits is committed, in a new epoch."""
 
     manifest: Manifest
     routing: Routing

@@ -388,7 +388,7 @@ class HandOvers:
     def _retarget_followers(self, lost: str) -> None:
         """Let targets follow the standbys that have taken over from a lost source; the other tasks still are its own.
 
-        A target that has taken over itself is told to install what it has, like one whose source is lost for good.
+        A target that has taken over itself has to install its units, like one whose source is lost for good.
         """
         migration = self._migration
         for one in list(migration.in_flight) if migration is not None else ():

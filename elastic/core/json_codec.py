@@ -22,7 +22,7 @@ def _keep(value: Any) -> Any:
 
 
 class Codec(NamedTuple):
-    """How values of one type are written and read; `_keep` where the value is JSON as it is."""
+    """Encodes and decodes values of one type; `_keep` where the value is JSON as it is."""
 
     encode: Callable[[Any], Any] = _keep
     decode: Callable[[Any], Any] = _keep

@@ -1,4 +1,4 @@
-"""What a node measures of its keys in one interval, as its heartbeats carry it: the heaviest keys, and totals by unit.
+"""Statistics of a node's keys in one interval, as its heartbeats carry them: the heaviest keys, and totals by unit.
 
 The size of this is bounded: totals of every unit, and a limited number of keys. Keys that the key table of a stage
 names are always among them.

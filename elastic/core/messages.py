@@ -26,7 +26,7 @@ from storage.state import LogRef, StateRef
 
 @dataclass(frozen=True)
 class Message:
-    """What all messages have in common. The cause does not matter when two messages are compared."""
+    """Base of all messages. Two messages are equal regardless of their cause."""
 
     cause: str = field(default="", kw_only=True, compare=False)
 
@@ -147,7 +147,7 @@ class LeaveJob(Message):
 
 @dataclass(frozen=True)
 class NodeReport(Message):
-    """What all reports have in common: which process sent it."""
+    """Base of all reports: names the process that sent it."""
 
     node: str
     incarnation: str

@@ -30,7 +30,7 @@ class NodeView:
 
 @dataclass(frozen=True)
 class FailedStarts:
-    """How often in a row a node failed to start, and why it did the last time."""
+    """Number of times in a row that a node failed to start, and the reason of the last one."""
 
     attempts: int
     reason: str

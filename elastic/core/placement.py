@@ -25,7 +25,7 @@ class Placement:
     to the nodes that follow the unit as standbys.
 
     Invariant: a released state is in the store, or its source lives. What only a lost node had is not here. No node
-    owns and follows the same unit: an owner that is told to install a unit stops being its standby.
+    owns and follows the same unit: an owner that installs a unit stops being its standby.
     """
 
     def __init__(self, routing: Routing, units: frozenset[UnitId]) -> None:
@@ -38,7 +38,7 @@ class Placement:
         self._released: dict[UnitId, ReleasedState] = {}
         self._stored: dict[UnitId, str] = {}  # the key of its released state, once that is in the store
         self._installed: set[UnitId] = set()
-        self._to_install: dict[str, set[UnitId]] = {}  # by target, until it is told
+        self._to_install: dict[str, set[UnitId]] = {}  # by target, until `take_installs`
         self._standbys: dict[str, dict[UnitId, bool]] = {}  # by node: whether each has caught up
         self._standby_view: Mapping[str, tuple[UnitId, ...]] | None = None
         self._prepared: dict[UnitId, str] = {}  # targets that follow units which are about to move there
@@ -91,7 +91,7 @@ class Placement:
     # Standbys.
 
     def follow(self, node: str, units: Iterable[UnitId]) -> None:
-        """Note that a node is told to follow these units."""
+        """Note that a node is asked to follow these units."""
         self._standbys.setdefault(node, {}).update(dict.fromkeys(units, False))
         self._route = self._standby_view = None
 
@@ -170,7 +170,7 @@ class Placement:
                 del self._released[unit]
 
     def request_install(self, units: Iterable[UnitId], target: str) -> None:
-        """Make the target the owner; it is told by the next `take_installs`."""
+        """Make the target the owner; the next `take_installs` returns the unit."""
         units = list(units)
         self._to_install.setdefault(target, set()).update(units)
         self.unfollow(target, units)
@@ -181,7 +181,7 @@ class Placement:
                 self._tasks = None
 
     def take_installs(self) -> dict[str, list[UnitId]]:
-        """Return, once, the units that each target has to be told to install."""
+        """Return, once, the units that each target has to install."""
         taken = {target: sorted(units) for target, units in self._to_install.items()}
         self._to_install.clear()
         return taken

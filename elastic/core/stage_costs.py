@@ -1,4 +1,4 @@
-"""What rows of shuffled stages cost: measured by nodes, pooled by the driver, known to all that send rows.
+"""Execution times of rows of shuffled stages: measured by nodes, pooled by the driver, used by senders.
 
 A `StageCosts` of every node travels to the driver in heartbeats. With each batch the driver gives senders a `Forecast`;
 nodes that send rows to a stage behind the first get the costs of all nodes with a step.
@@ -21,7 +21,7 @@ _FREQUENCY, _SECONDS = np.dtype("<u4"), np.dtype("<f4")
 
 @dataclass(frozen=True)
 class StageCosts:
-    """What the rows of one shuffled stage took on one node, as a sketch; at most 22 kB of text."""
+    """Execution times of the rows of one shuffled stage on one node, as a sketch; at most 22 kB of text."""
 
     stage: int
     encoded: str = field(repr=False)
@@ -57,7 +57,7 @@ class StageCosts:
 
 @dataclass(frozen=True)
 class NodeCosts:
-    """What the rows of all shuffled stages took on one node."""
+    """Execution times of the rows of all shuffled stages on one node."""
 
     node: str
     stages: tuple[StageCosts, ...]

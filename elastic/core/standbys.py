@@ -1,4 +1,4 @@
-"""Standbys: where they should be, which nodes have to be told, and who takes over when a node is lost.
+"""Standbys: their places, the commands to nodes that follow, and takeovers when a node is lost.
 
     all nodes serve, or a migration is over ->  CommitAssignment with the places of standbys
     AssignmentCommitted                     ->  InstallUnits, as standbys, to the nodes that do not follow yet
@@ -59,7 +59,7 @@ class Standbys:
         self._was_moving = False
         self._changed = True
         self._left: set[str] = set()  # nodes that were asked to leave, and may be in the committed assignment yet
-        self._origins: dict[tuple[str, UnitId], _Origin] = {}  # of what each node was told to follow last
+        self._origins: dict[tuple[str, UnitId], _Origin] = {}  # of the units that each node was last asked to follow
         self._unusable: dict[tuple[str, UnitId], _Origin] = {}  # the node could not follow from there
 
     @property
@@ -85,7 +85,7 @@ class Standbys:
     def dropped(self, node: str, units: Iterable[UnitId]) -> None:
         """Tell the node to follow these again, from a newer state: as soon as there is one.
 
-        A node that is told of the same state again drops the unit again, at once and without end.
+        A node that gets the same state again would drop the unit again, at once and without end.
         """
         units = list(units)
         self._placement.unfollow(node, units)

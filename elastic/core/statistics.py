@@ -1,4 +1,4 @@
-"""What a node measures, as its heartbeats carry it; the planner's work and state sizes come from here."""
+"""Statistics of a node, as its heartbeats carry them; the source of the planner's work and state sizes."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What a node does next: which units it hosts, where each of them is in the sequence of steps, which steps are left.
+"""Decisions of a node: the units it hosts, the position of each in the sequence of steps, and the steps left.
 
 A unit takes every committed step once, in order. Units on one node need not be at the same step: one that was just
 installed repeats old steps while the others take new ones. Replay differs from normal work in one point only: the
@@ -47,7 +47,7 @@ class ReadyStep(NamedTuple):
 
 
 class Installation(NamedTuple):
-    """What an `InstallUnits` leads to: states to load, and standbys that have become active with the state they had."""
+    """The result of an `InstallUnits`: states to load, and standbys that became active with the state they had."""
 
     to_load: tuple[UnitHandle, ...]
     promoted: tuple[UnitId, ...]
@@ -78,7 +78,7 @@ class Capture(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a unit answers for a key; its state includes all rounds of `batch`, and perhaps some of the next one."""
+    """A unit's answer to a query; its state includes all rounds of `batch`, and perhaps some of the next one."""
 
     unit_number: int
     batch: Batch

@@ -1,4 +1,4 @@
-"""What every part of a running job needs to know of it."""
+"""The identity, store and settings of a running job, which all its parts share."""
 
 from dataclasses import dataclass, field
 from functools import cached_property

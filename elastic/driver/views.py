@@ -27,7 +27,7 @@ class Views:
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the job, None if it runs or was stopped."""
+        """The error that ended the job; None if it runs or was stopped."""
         return self._error
 
     def publish(self, view: JobView) -> None:

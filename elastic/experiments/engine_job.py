@@ -44,7 +44,7 @@ class SenderSource(TableSource):
 
 
 class WrongResults(AssertionError):
-    """A run whose results differ from those of the batch computation: nothing that it measured counts."""
+    """A run whose results differ from those of the batch computation, which makes its measurements worthless."""
 
 
 class EngineJob(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the experiments with synthetic streams of keys share: the parameters of a stream, and one plan with its time."""
+"""Shared by the experiments with synthetic streams of keys: the parameters of a stream, and plans with their times."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ class MeanOfRuns(NamedTuple):
 
 
 class TimedProposal(NamedTuple):
-    """What a strategy proposes, whether theta had to be relaxed for it, and the time."""
+    """The proposal of a strategy, whether theta had to be relaxed for it, and the time."""
 
     proposal: KeyProposal
     relaxed: bool

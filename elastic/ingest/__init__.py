@@ -1,1 +1,1 @@
-"""How rows come in: every source partition is split, logged and brought to the nodes; the driver makes it count."""
+"""Ingest of rows: senders split, log and upload every source partition; the driver commits the batch."""

@@ -34,7 +34,7 @@ class BatchNotIngested(Exception):
 
 
 class BatchSource(Protocol):
-    """What an ingest needs of the engine that brings the batches; `rows` is that engine's own type."""
+    """The port to the engine that brings the batches; `rows` is that engine's own type."""
 
     def query_id(self, rows: Any) -> str:
         """Return the id of the query that a batch belongs to."""

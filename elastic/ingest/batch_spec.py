@@ -1,4 +1,4 @@
-"""What a sender must know about a batch; travels to every source partition."""
+"""The specification of a batch that the driver sends to the sender of every source partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

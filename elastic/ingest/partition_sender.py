@@ -41,7 +41,7 @@ _UPLOADS = 8  # at a time
 
 @dataclass(frozen=True)
 class PartitionStatus:
-    """What a sender logged: the log objects, and the rows in them; or why it could not.
+    """The result of a sender: the log objects, and the rows in them; or the error that stopped it.
 
     `seen` has the latest event time of each input that has rows, by its number.
     """

@@ -31,7 +31,7 @@ AnyJob = TypeVar("AnyJob", bound=Job)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a job stands on: where its nodes run, where its batches come from, and how many nodes there is room for."""
+    """The environment of a job: the launcher of its nodes, the source of its batches, and the room for nodes."""
 
     launcher: Callable[[NodeSpec], Launcher]  # gets what all nodes have in common
     source: BatchSource

@@ -127,7 +127,7 @@ class JobCluster:
 
     @cached_property
     def _records(self) -> list[RecordBytes]:
-        """What moves of keys take in the log besides states, by stage."""
+        """Bytes that moves of keys take in the log besides states, by stage."""
         return [measure_records(runner) for runner in create_runners(self._pipeline, self._settings.on_error)]
 
     def find_unsplit(self) -> str | None:

@@ -176,12 +176,12 @@ class Job:
 
     @property
     def node_count(self) -> int:
-        """How many nodes hold a task slot, or are about to."""
+        """Number of nodes that hold a task slot, or are about to."""
         return max(len(self.assignment().nodes), len(self._driver.view.nodes))
 
     @property
     def slot_count(self) -> int:
-        """How many task slots nodes and spares hold, or are about to."""
+        """Number of task slots that nodes and spares hold, or are about to."""
         return self.node_count + self._context.settings.spares
 
     def story(self) -> list[str]:

@@ -107,7 +107,7 @@ def commit_groupings(manifest: Manifest, declared: Groupings, units: Iterable[Un
 
 
 def job_identity(pipeline: Description) -> dict[str, Any]:
-    """What the stored state, its watermarks and the logged rows depend on, as JSON."""
+    """Return the properties that stored state, watermarks and logged rows depend on, as JSON."""
     return {
         "tasks": pipeline.tasks,
         "version": pipeline.version,

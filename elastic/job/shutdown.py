@@ -50,7 +50,7 @@ class StopReport:
 
 @dataclass
 class RunningParts:
-    """What has to end with a job."""
+    """The parts that end with a job."""
 
     driver: Driver
     ingest: BatchIngest
@@ -210,7 +210,7 @@ class Shutdown:
         except JobStopped:
             return  # another thread ended it
         except TimeoutError as error:
-            _log.warning("the source of %s has ended, the job not yet: %s", self._context.name, error)
+            _log.warning("the source of %s has ended, but the job has not: %s", self._context.name, error)
         else:
             self.stop()
 

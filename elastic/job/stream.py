@@ -23,7 +23,7 @@ class Stream(Protocol):
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended the query, if it should not have ended."""
+        """The error that ended the query, if it should not have ended."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What the parts of a node share: who the node is, what it stands on, and how they reach its working thread."""
+"""State that the parts of a node share: its identity, its store and settings, and access to its working thread."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What rows of shuffled stages take on this node, by their cost key."""
+"""Execution times of rows of shuffled stages on this node, by cost key."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What a node tells about itself in heartbeats: how long it worked, its units, its keys."""
+"""The statistics of a node in its heartbeats: its busy time, its units, its keys."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a node knows of the costs of rows that it sends to shuffled stages behind the first."""
+"""The costs of rows, as a node knows them, that it sends to shuffled stages behind the first."""
 
 from dataclasses import replace
 

@@ -47,7 +47,7 @@ from elastic.node.output import OutputStore, OutputWriter
 from elastic.node.releases import Releases
 from elastic.node.rows import RowFetcher, Rows, StagedRows
 from elastic.node.running_step import StepMonitor
-from elastic.node.snapshots import Snapshots
+from elastic.node.snapshots import SnapshotTaker
 from elastic.node.spare import SILENT_TIMEOUTS
 from elastic.node.spec import NodeSpec
 from elastic.node.state_loader import StateLoader
@@ -131,7 +131,7 @@ class NodeProcess:
         self._catch_up_pace = CatchUpPace(_PACED_SHARE * settings.snapshot_seconds)
         self._can_lower_priority = self._is_low_priority = False  # of the working thread
         self._reserve_pool = threads.ThreadPool(1, "reserve", initializer=self._lower_priority)
-        self._snapshots = Snapshots(context, self._host, manager)
+        self._snapshots = SnapshotTaker(context, self._host, manager)
         offers = Offers()
         self._releases = Releases(context, self._host, manager, offers)
         results = ResultLog(store, secret, spec.job, compression=settings.compression)
@@ -353,13 +353,13 @@ class NodeProcess:
         settings, leaving_since = self._context.settings, self._leaving_since
         if leaving_since is not None and self._monitor.find_overdue(settings.node_timeout_seconds) is not None:
             if threads.monotonic() - leaving_since > settings.node_timeout_seconds:
-                _log.error("%s ends in the middle of a step, because %s", self._context.node, self._leaving)
+                _log.error("%s ends its process in the middle of a step: %s", self._context.node, self._leaving)
                 self._exit_process(_OVERDUE_EXIT_CODE)
             return
         overdue = self._monitor.find_overdue(settings.step_timeout_seconds)
         if overdue is None:
             return
-        _log.error("%s ends, because a step does not: %s [%s]", self._context.node, overdue, overdue.cause)
+        _log.error("%s ends its process: a step is overdue: %s [%s]", self._context.node, overdue, overdue.cause)
         if not self._link.report_once(overdue):
             _log.error("%s could not report the step to the driver [%s]", self._context.node, overdue.cause)
         self._exit_process(_OVERDUE_EXIT_CODE)

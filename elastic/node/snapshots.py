@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 _THROTTLED_SHARE = 0.5  # of the time between two snapshots: after it, a node saves what is left as fast as it can
 
 
-class Snapshots:
+class SnapshotTaker:
     """The snapshot under way on one node, if any. Only the working thread calls it, and again when it is woken."""
 
     def __init__(self, context: NodeContext, host: UnitHost, manager: StateManager) -> None:

@@ -57,7 +57,7 @@ class CatchUpPace:
 
     @property
     def pause_seconds(self) -> float:
-        """How long the next step of a standby has to wait."""
+        """Seconds that the next step of a standby has to wait."""
         return max(0.0, self._resume_at - threads.monotonic())
 
     @property

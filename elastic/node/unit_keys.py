@@ -39,7 +39,7 @@ class UnitKeyCounter:
 
     @property
     def error_rows(self) -> int:
-        """How many rows of a key may be missing because the unit has more keys than counters."""
+        """Number of rows of a key that may be missing because the unit has more keys than counters."""
         return math.ceil(self._counter.error * self._scale)
 
     @property
@@ -87,5 +87,5 @@ class UnitKeyCounter:
 
     @property
     def _scale(self) -> float:
-        """What corrects the number of rows that was counted to the exact one."""
+        """Factor from the number of rows that were counted to the exact number."""
         return self.rows / self._counter.rows if self._counter.rows else 1.0

@@ -1,4 +1,4 @@
-"""How operators are called, by batch or key by key, and what happens when they raise."""
+"""Calls of operators, by batch or key by key, and the handling of their errors."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class KeyTimes(NamedTuple):
 
 
 class CostTimes(NamedTuple):
-    """How long rows of some cost keys took: one group of rows of one key each."""
+    """Execution times of rows of some cost keys: one group of rows of one key each."""
 
     hashes: NDArray[np.int64]
     rows: NDArray[np.int64]

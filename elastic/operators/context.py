@@ -1,4 +1,4 @@
-"""What an operator knows besides its rows and its state; a replay of the batch sees the same."""
+"""The context of an operator besides its rows and its state; a replay of the batch sees the same."""
 
 from dataclasses import dataclass
 from typing import Any

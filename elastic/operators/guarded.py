@@ -1,4 +1,4 @@
-"""How an operator is called when its rows may kill the process: every call is tried in a process of its own."""
+"""Calls of an operator whose rows may kill the process: every call is tried in a process of its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar

@@ -33,7 +33,7 @@ _LOGGED = LOGGED_BYTES.metadata
 
 
 class RecordBytes(NamedTuple):
-    """What the parts of keys that move take in the log besides the states of these keys."""
+    """Bytes that the parts of moving keys take in the log besides the states of these keys."""
 
     node: float = 0.0  # for every node that parts with keys
     target: float = 0.0  # for every pair of such a node and a unit that gets keys of it

@@ -1,4 +1,4 @@
-"""How long rows of a cost key take: an operator is called for groups of them, as far as the calls cost little.
+"""Measures the time of rows by cost key: calls an operator for groups of them, as long as the calls cost little.
 
 The sender says how many rows are worth a call of their own, in the metadata of the rows, and the log keeps that: a
 replay divides the rows in the same way, so that the operator sees the same calls and the same random numbers.

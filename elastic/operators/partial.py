@@ -38,7 +38,7 @@ _LONGEST_MS = 100 * 365 * 86_400_000
 
 @dataclass(frozen=True)
 class HeldPartials:
-    """What a task of a partial stage holds of one key since it emitted partials in batch `flushed` (-1: never)."""
+    """The partials of one key that a task holds since it emitted partials in batch `flushed` (-1: never)."""
 
     flushed: int
     partials: pa.Table

@@ -104,7 +104,7 @@ class Stage:
 
     @property
     def output_delay_ms(self) -> int:
-        """How far event times of emitted rows lie behind the watermark of the stage at most."""
+        """Maximum delay of the event times of emitted rows behind the watermark of the stage."""
         if self.output_delay is None:
             return self.operator.output_delay_ms
         return parse_duration_ms(self.output_delay, "output_delay")

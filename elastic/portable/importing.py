@@ -49,7 +49,7 @@ Pipeline = Operator | Stage | Sequence[Operator | Stage]
 
 
 class Imported(NamedTuple):
-    """What a new job begins with: its tasks, and the rows of state by stage."""
+    """The state that a new job begins with: its tasks, and the rows of state by stage."""
 
     tasks: int
     rows: dict[str, int]

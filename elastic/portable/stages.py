@@ -1,4 +1,4 @@
-"""What kind of state a stage has, and that state as rows of Arrow tables and back.
+"""The kind of a stage's state, and conversion of that state to rows of Arrow tables and back.
 
 | kind | state | rows |
 | --- | --- | --- |

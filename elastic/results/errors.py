@@ -11,7 +11,7 @@ ElasticError
 ├── SinkTakenOver        another run of the job delivers to the sink now
 ├── RecordRefused        Kafka refuses a record, for its size, its partition or its topic
 ├── ForeignFolder        a results folder holds the results of another job or run
-├── ResultsReplaced      the job was started anew since the reader stopped
+├── ResultsReplaced      the job was started from scratch since the reader stopped
 ├── StateSchemaMismatch  the states of a stage have different columns, so no table can hold them all
 └── SnapshotReplaced     a snapshot was replaced and deleted while it was being read
 """
@@ -141,7 +141,7 @@ class ForeignFolder(ElasticError):
 
 
 class ResultsReplaced(ElasticError):
-    """The job was started anew since the reader stopped, so the reader's batch numbers mean other batches."""
+    """The job was started from scratch since the reader stopped, so the reader's batch numbers mean other batches."""
 
     def __init__(self, name: str, expected: str, found: str) -> None:
         self.name = name
@@ -149,7 +149,7 @@ class ResultsReplaced(ElasticError):
         self.found = found
         super().__init__(
             f"the reader's checkpoint refers to results {expected} of job {name!r}, but the store now holds results "
-            f"{found}: the job was started anew. Start the reader with a new checkpoint."
+            f"{found}: the job was started from scratch. Start the reader with a new checkpoint."
         )
 
 

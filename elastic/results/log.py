@@ -134,7 +134,7 @@ class ResultLog:
         return expired
 
     def read_identity(self) -> str:
-        """Return the identity of this sequence of batches, created on first use; a job started anew has another."""
+        """Return the identity of this sequence of batches, created on first use. A new start has another."""
         try:
             found = self._store.get(self._paths.identity)
         except ObjectMissing:

@@ -3,7 +3,7 @@
 A file is named after its batch and written atomically, so a repeated batch replaces its own file. The file names give
 the position after a restart. Batches without rows have no file; so that the position never falls behind the retention
 of the log, a marker that readers of the folder skip (`_committed.json`) records the position every so often. It also
-records the identity of the results: to another job, or the same job started anew, batch numbers mean other batches.
+records the identity of the results, because another job, or the same job started from scratch, numbers other batches.
 """
 
 import json

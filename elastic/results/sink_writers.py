@@ -30,15 +30,15 @@ class SinkWriters:
 
     @property
     def error(self) -> BaseException | None:
-        """What ended a writer; the first of several."""
+        """The error that ended a writer; the first of several."""
         return next((writer.error for writer in self.by_stage.values() if writer.error is not None), None)
 
     @property
     def failure(self) -> str | None:
         """Why results no longer reach their sink, of every sink that failed; None while all work."""
         errors = {stage: writer.error for stage, writer in self.by_stage.items() if writer.error is not None}
-        told = [f"{self._prefix(stage)}{type(error).__name__}: {error}" for stage, error in errors.items()]
-        return "; ".join(told) if told else None
+        messages = [f"{self._prefix(stage)}{type(error).__name__}: {error}" for stage, error in errors.items()]
+        return "; ".join(messages) if messages else None
 
     def wait(self, batch: int, timeout_seconds: float = float("inf")) -> str | None:
         """Wait until every sink has the batch, or has failed; return whose sink lacks it after the timeout."""

@@ -1,4 +1,4 @@
-"""Which sink gets the results of which stage: one sink those of the last stage, or several those of a stage each."""
+"""The sinks of a job by stage: one sink for the last stage, or one for each of several stages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What sinks that append to a table have in common: one commit per batch, and a position that the table records."""
+"""Base of sinks that append to a table: one commit per batch, and a position that the table records."""
 
 import logging
 from typing import Any, ClassVar

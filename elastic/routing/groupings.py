@@ -53,7 +53,7 @@ class Grouping(Protocol):
 
 
 class _TasksOnly:
-    """What groupings have in common whose units are the tasks of a stage, and whose rows are in the task of their hash.
+    """Base of groupings whose units are the tasks of a stage, and whose rows are in the task of their hash.
 
     A `UnitChooser` may choose another task, where the grouping lets it.
     """

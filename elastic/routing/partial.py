@@ -31,7 +31,7 @@ Loads = npt.NDArray[np.float64]
 
 
 class SplitEstimates:
-    """What the senders of one process know of one partial stage: rows by node and by key, across batches.
+    """Estimates of one partial stage that the senders of a process share: rows by node and by key, across batches.
 
     Both are halved every `half_life_seconds`. Thread-safe.
     """

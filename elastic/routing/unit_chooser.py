@@ -1,4 +1,4 @@
-"""Who chooses the unit of a row: its key, where the grouping says so, else a strategy that looks at loads."""
+"""Choice of the unit of a row: by its key, where the grouping says so, else by a strategy that considers loads."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -20,7 +20,7 @@ class RowPlacer(Protocol):
 
     @property
     def group_rows(self) -> int:
-        """How many rows are worth a call of their own, to learn what they cost; 0: the stage is not measured."""
+        """Number of rows that justify a call of their own, to measure their cost; 0: the stage is not measured."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""How many rows Spark transfers to Python in one Arrow batch.
+"""The number of rows that Spark transfers to Python in one Arrow batch.
 
 By default Spark measures an Arrow batch after every row that it adds, to keep it below a size. For narrow rows that
 costs more than everything else that Spark does with them. Once the width of rows is known, a number of rows is set

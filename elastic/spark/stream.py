@@ -95,7 +95,7 @@ class SparkStream:
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended the query, None while it runs and after a stop."""
+        """The error that ended the query; None while it runs and after a stop."""
         with self._changing:
             # A stop or an interruption may fail the batch in flight; that is no failure of the job.
             if self._stopped.is_set() or not self._running.is_set():

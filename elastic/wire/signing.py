@@ -1,4 +1,4 @@
-"""What the secret of a job signs on the network: the token of every call, and values inside JSON messages."""
+"""Signatures on the network with the secret of a job: the token of every call, and values inside JSON messages."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""How much memory this machine has left."""
+"""The free memory of this machine."""
 
 import os
 import re

@@ -1,11 +1,12 @@
-"""What the harness needs of an application."""
+"""The interface of an application to the harness."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from elastic import Input
+from elastic import Input, Job
 from elastic.operators import Stage
 from examples.workloads import Pace
 
@@ -86,3 +87,11 @@ class Application(Protocol):
 def make_input(schema: pa.Schema, key: str, delay_ms: int) -> list[Input]:
     """Return the only input of an application, whose event time is the column `time`."""
     return [Input(schema=schema, key=key, event_time="time", watermark_delay=f"{delay_ms} ms")]
+
+
+@dataclass(frozen=True)
+class RunningStream:
+    """A job on a stream of numbered batches, and when each arrived at its source, in seconds since 1970."""
+
+    job: Job
+    arrivals: Callable[[], Sequence[float]]

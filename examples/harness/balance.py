@@ -1,15 +1,18 @@
-"""What changes a running job: rebalances at every interval, and requests for more or fewer nodes."""
+"""Changes of a running job: rebalances at every interval, and requests for more or fewer nodes."""
 
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import click
+import numpy as np
+import pyarrow as pa
 
 import elastic
 from elastic.errors import KeysNotMeasured
-from elastic.routing import Routing
+from elastic.routing import Routing, hash_keys
 from elastic.routing.groupings import TableGrouping
+from storage.state import UnitId
 
 LEVELS = ("none", "tasks", "keys", "auto")
 
@@ -73,3 +76,13 @@ class ScaleStepType(click.ParamType[ScaleStep]):
             return value if isinstance(value, ScaleStep) else ScaleStep.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def measure_imbalance(routing: Routing, keys: pa.ChunkedArray, stage: int = 0) -> float:
+    """Return the rows of the node with most of them, divided by the mean: max L(d) / mean L in paper 000."""
+    units, counts = np.unique(routing.unit_numbers(hash_keys([keys]), stage), return_counts=True)
+    rows = dict.fromkeys(routing.assignment.nodes, 0)
+    for unit, count in zip(units.tolist(), counts.tolist(), strict=True):
+        for node in routing.owners(UnitId.from_number(unit)):
+            rows[node] += count
+    return max(rows.values()) * len(rows) / len(keys)

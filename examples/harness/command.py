@@ -10,13 +10,12 @@ from rich.console import Console
 
 from elastic import Job
 from elastic.errors import ElasticError
-from examples.harness.application import Application
+from examples.harness.application import Application, RunningStream
 from examples.harness.balance import choose_measuring_settings, rebalance
 from examples.harness.options import StreamOptions
 from examples.harness.report import format_verdict, format_window, to_table
 from examples.harness.results import Results
 from examples.harness.run import RunSettings, Summary, run_windows
-from examples.harness.stream import RunningStream
 from migration import MigrationError
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import elastic
 from elastic.local import LocalNetwork
 from elastic.local.run import TableSource
-from examples.harness.application import Application
+from examples.harness.application import Application, RunningStream
 from examples.harness.results import Results
-from examples.harness.stream import RunningStream
 
 _POLL_SECONDS = 0.002
 _MILLISECOND = 1e-3

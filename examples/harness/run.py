@@ -9,11 +9,9 @@ import numpy as np
 
 import elastic
 from elastic.errors import ElasticError
-from examples.harness.application import Application, WindowCheck, concat, count_rows
-from examples.harness.balance import ScaleStep, count_entries
-from examples.harness.imbalance import measure_imbalance
+from examples.harness.application import Application, RunningStream, WindowCheck, concat, count_rows
+from examples.harness.balance import ScaleStep, count_entries, measure_imbalance
 from examples.harness.results import Results
-from examples.harness.stream import RunningStream
 
 _POLL_SECONDS = 0.01
 _STALLED_SECONDS = 60.0  # without a published batch
@@ -21,7 +19,7 @@ _STALLED_SECONDS = 60.0  # without a published batch
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How long to run, what to do at the end of every interval, and when to scale."""
+    """Duration of a run, the action at the end of every interval, and the times of scaling."""
 
     intervals: int
     rebalance: Callable[[elastic.Job], object] = lambda _job: None

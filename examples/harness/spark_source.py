@@ -13,9 +13,8 @@ import elastic
 from elastic.errors import ElasticError
 from examples.demo.source import find_start, stream_clocked_numbers
 from examples.frequent_patterns.local_spark import open_store, quiet_spark
-from examples.harness.application import Application
+from examples.harness.application import Application, RunningStream
 from examples.harness.results import Results
-from examples.harness.stream import RunningStream
 
 _SHARES = 2  # numbers of a batch, each of which stands for a part of its rows
 _MILLISECOND = 1e-3

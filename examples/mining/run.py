@@ -18,7 +18,7 @@ MORE_NODES, FEWER_NODES = 5, 2  # after a third of the batches, and after two th
 
 
 class Size(NamedTuple):
-    """How much to run: batches, rows of each, and the seed of what is generated."""
+    """The size of a run: batches, rows of each, and the seed of the generated stream."""
 
     batches: int = 24
     rows: int = 2_000

@@ -26,7 +26,7 @@ from examples.workloads import Trades, make_symbols
     default=0.2,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="Share of trades that goes to two stocks, drawn anew with every drift.",
+    help="Share of trades that goes to two stocks, drawn again with every drift.",
 )
 @stream_options
 def main(options: StreamOptions, symbols: int, window: float, burst: float) -> None:

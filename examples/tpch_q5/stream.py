@@ -37,7 +37,7 @@ class Purchases:
 
     @property
     def most_delay_ms(self) -> int:
-        """How much later than its order a line is entered at most."""
+        """Maximum delay of a line behind its order."""
         return self.pace.every_ms
 
     @property

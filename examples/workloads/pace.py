@@ -1,4 +1,4 @@
-"""How many rows a stream has, and how its event time passes."""
+"""The rate of a stream, and the passing of its event time."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -35,7 +35,7 @@ def ways_before(low: Ints, high: Ints, furthest: Ints) -> Ints:
 
 @compiled
 def rank_of(path: Ints, low: Ints, before: Ints) -> int:
-    """How many paths come before this one. O(parts)."""
+    """Return the number of paths before this one. O(parts)."""
     rank = 0
     for k in range(1, len(path)):
         rank += before[k, path[k]] - before[k, max(path[k - 1] + 1, low[k])]
@@ -92,7 +92,7 @@ def edge_starts(low: Ints, high: Ints, first: Ints) -> tuple[Ints, Ints]:
 
 @compiled
 def edge_ranks(low: Ints, high: Ints, before: Ints, edge_at: Ints, begin: Ints) -> Ints:
-    """What every edge adds to the rank of the paths that use it."""
+    """Return the amount that every edge adds to the rank of the paths that use it."""
     parts, tasks = len(low) - 1, before.shape[1] - 2
     ranks = np.empty(edge_at[parts, tasks + 1], np.int64)
     for k in range(1, parts + 1):

@@ -1,4 +1,4 @@
-"""What the journal of a job (`storage.journal`) says about its migrations."""
+"""Migrations in the journal of a job (`storage.journal`)."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

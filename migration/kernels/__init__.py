@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class KernelInfo(NamedTuple):
-    """Which kernels this process uses, and where their compiled code is kept (empty if nothing is compiled)."""
+    """The kernels that this process uses, and the folder of their compiled code (empty if nothing is compiled)."""
 
     name: str
     cache: str

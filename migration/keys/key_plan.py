@@ -284,7 +284,7 @@ class KeyPlan:
         }
 
     def _standby_fields(self) -> dict[str, Any]:
-        """What a plan with standbys has besides."""
+        """Return the additional fields of a plan with standbys."""
         if self.copies is None or self.entries.standbys is None:
             return {}
         columns = {name: getattr(self.copies, name).tolist() for name in ("hashes", "targets", "sizes")}

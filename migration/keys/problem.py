@@ -203,7 +203,7 @@ class KeyProblem:
 
 
 class KeyProposal(NamedTuple):
-    """What a strategy answers: the index of the node of every key, and why.
+    """The answer of a strategy: the index of the node of every key, and why.
 
     `bound` is what every plan for the same problem has to move, if the strategy found out; at least `quick_bound`.
     `standbys` are the nodes of every key's standbys, None if the problem has none.

@@ -156,7 +156,7 @@ class Problem(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What a strategy answers: a target, why it was chosen, and the discounted cost foreseen after it, if any."""
+    """The answer of a strategy: a target, why it was chosen, and the discounted cost foreseen after it, if any."""
 
     target: Ownership
     reason: str

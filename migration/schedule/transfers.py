@@ -1,4 +1,4 @@
-"""What a schedule consists of: parts of moves that travel together, and the moves grouped by sender and receiver."""
+"""The parts of a schedule: pieces of moves that travel together, and the moves grouped by sender and receiver."""
 
 import math
 from collections import defaultdict

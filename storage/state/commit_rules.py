@@ -1,4 +1,4 @@
-"""What a commit may change: batches and rounds follow each other, and no number goes back."""
+"""Rules of commits: batches and rounds follow each other, and no number decreases."""
 
 from collections.abc import Callable, Iterable
 

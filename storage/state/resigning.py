@@ -28,7 +28,7 @@ _UNSIGNED = ".json"  # leases, the journal and the identity of results
 
 
 class Resigned(NamedTuple):
-    """What a call did: objects that are signed with the new secret now, and objects that were deleted."""
+    """The result of a call: objects that are signed with the new secret now, and objects that were deleted."""
 
     signed: int
     deleted: int

@@ -1,4 +1,4 @@
-"""What a store is: few operations on whole objects, each durable when it returns, each with a timeout."""
+"""The protocol of a store: few operations on whole objects, each durable when it returns, each with a timeout."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol, runtime_checkable

@@ -17,8 +17,7 @@ from elastic.operators import CountByKey
 from elastic.routing import Groupings, KeyTable, KeyTargets, Routing, TableGrouping, hash_key
 from examples.frequent_patterns.texts import make_vocabulary
 from examples.harness import Application, RunSettings, Summary, WindowCheck, run_windows
-from examples.harness.balance import ScaleStep, choose_measuring_settings, count_entries, rebalance
-from examples.harness.imbalance import measure_imbalance
+from examples.harness.balance import ScaleStep, choose_measuring_settings, count_entries, measure_imbalance, rebalance
 from examples.harness.local_source import run_in_threads
 from examples.harness.report import format_verdict, format_window
 from examples.harness.results import Results

@@ -141,7 +141,7 @@ def test_times_mean_the_same_whatever_the_zone_of_the_session(spark: SparkSessio
         (
             ["2015-03-01 00:00:00,1", "2015-03-01 03:00:00,2", "2015-03-01 06:00:00,2"],
             GapInLog,
-            "4 empty windows in all",
+            "4 empty windows in total",
         ),
         (["2015-03-01 00:00:00,1", "2015-03-01 01:00:00,1"], InvalidLog, "nothing to scale"),
         (["2015-03-01 00:10:00,1", "2015-03-01 00:20:00,2"], InvalidLog, "no whole window"),

@@ -1,4 +1,4 @@
-"""How many copies of keys each technique needs, beside the imbalance that they buy."""
+"""Number of copies of keys that each technique needs, and its imbalance."""
 
 from typing import NamedTuple
 

@@ -50,7 +50,7 @@ class Technique:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a simulation measured.
+    """The results of a simulation.
 
     `imbalances[i]` is the largest load less the mean, in rows, after `times[i]` messages.
     """

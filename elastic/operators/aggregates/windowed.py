@@ -1,4 +1,4 @@
-"""What aggregates over tumbling, sliding and session windows have in common: options, columns, late rows."""
+"""Base of aggregates over tumbling, sliding and session windows: options, columns, late rows."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Self, TypeAlias, get_args

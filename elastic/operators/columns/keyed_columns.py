@@ -71,7 +71,7 @@ class KeyedColumns:
 
     @property
     def initial(self) -> dict[str, Any]:
-        """What new rows hold in some columns; zero in the others."""
+        """Initial values of new rows in some columns; zero in the others."""
         return dict(self._initial)
 
     @property

@@ -62,7 +62,7 @@ class StageClock:
 
 
 class ClockedStage(NamedTuple):
-    """What of a stage decides on the clocks of the stages behind it."""
+    """The properties of a stage that determine the clocks of later stages."""
 
     inputs: tuple[int, ...]  # numbers of the inputs that it reads and that have a watermark
     stages: tuple[int, ...]  # numbers of the stages that it reads

@@ -1,4 +1,4 @@
-"""What flows along an edge: how the rows of an input or of a stage become rows of the stage that reads them."""
+"""The edges of a graph: how the rows of an input or of a stage become rows of the stage that reads them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from elastic.operators.joins.sides import INPUT
 
 @dataclass(frozen=True)
 class Source:
-    """What a stage reads: an input or another stage, with the schema of its rows.
+    """A source of a stage: an input or another stage, with the schema of its rows.
 
     `key` are the columns of the source that become the key of the stage, in its order; none if they have its names.
     `own_key` is what an input declares as its key, which counts where the names leave it open.

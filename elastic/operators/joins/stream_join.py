@@ -200,7 +200,7 @@ class StreamJoin(Operator):
 
     @property
     def _reach(self) -> int:
-        """How far the times of a result may lie apart, in microseconds."""
+        """Maximum distance between the times of a result, in microseconds."""
         raise NotImplementedError
 
     @property

@@ -43,7 +43,7 @@ class _Joining(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """What a test wrote into the state of a unit."""
+    """A change of a unit's state that a test made."""
 
     apply: Callable[[UnitState], None]
 

@@ -56,7 +56,7 @@ def read_config(path: str) -> dict[str, str]:
 
 
 class Connection:
-    """What a sink needs of a cluster. Every call ends within `timeout_seconds`, or raises `KafkaException`."""
+    """The calls of a sink to a Kafka cluster. Each ends within `timeout_seconds`, or raises `KafkaException`."""
 
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any], timeout_seconds: float) -> None:
         if taken := sorted(_RESERVED & config.keys()):

@@ -1,4 +1,4 @@
-"""What senders expect of rows: seconds per row from the sketches of nodes, and how slow each node is."""
+"""Estimates of senders: seconds per row from the sketches of nodes, and the slowness of each node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a sender expects of a batch: how long its rows will take, and what the nodes have left of earlier batches."""
+"""Estimates that a sender uses for a batch: the seconds of its rows, and the backlogs of the nodes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class Forecast:
 
     @property
     def group_rows(self) -> int:
-        """How many rows of average cost are worth a call of their own, to learn what they take."""
+        """Number of rows of average cost that justify a call of their own, to measure their time."""
         if self.costs is None:
             return _FIRST_GROUP_ROWS
         call_share = _UNIFORM_CALL_SHARE if self.is_uniform else _CALL_SHARE

@@ -210,7 +210,7 @@ class ProcessorHandle(StatefulProcessorHandle):
             return None
         if self._timer_kind != "processing":
             raise InvalidProcessor(
-                self._processor, f'state {name!r} has a time to live, which needs time_mode="ProcessingTime"'
+                self._processor, f'state {name!r} has a time to live. Set time_mode="ProcessingTime", which it needs'
             )
         if ttl_ms < 0:
             raise InvalidProcessor(

@@ -1,7 +1,7 @@
 """`spark.readStream.format("elastic")`: a job's results as a stream, each row once; `spark.read` reads what is there.
 
 An offset is the number of the next batch and the identity of the result log. So a query that restarts from its
-checkpoint reads each batch once, and detects that the job was started anew.
+checkpoint reads each batch once, and detects that the job was started from scratch.
 """
 
 import sys

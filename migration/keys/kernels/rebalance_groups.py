@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 
 
 class Placement(NamedTuple):
-    """So many `keys` of each of these groups were taken from their node and are now on `node`."""
+    """`keys` keys of each of these groups were taken from their node and are now on `node`."""
 
     group: NDArray[np.int32]
     node: Nodes

@@ -1,4 +1,4 @@
-"""What a failed request means: worth a retry, or an answer that stays the same."""
+"""Classification of failed requests: worth a retry, or final."""
 
 from enum import Enum
 from typing import NamedTuple

@@ -76,7 +76,7 @@ def open_s3(
 
 
 class Capabilities(NamedTuple):
-    """What the server honours, as the probe found."""
+    """The conditions that the server honours, as the probe found."""
 
     checksums: bool
     conditional_writes: bool
@@ -93,13 +93,13 @@ def probe(bucket: Bucket, deadline: Deadline) -> Capabilities:
         bucket.delete([key], deadline)
     if not checksums:
         _log.warning(
-            "%s refuses checksums of what is written to it: bytes that are damaged in transit are stored as they "
-            "arrive, and the damage is found when they are read.",
+            "%s refuses checksums of writes: bytes that are damaged in transit are stored damaged, and the damage is "
+            "found when they are read.",
             bucket.retrier.store,
         )
     if not conditional_writes:
         _log.warning(
-            "%s ignores If-None-Match: of two writers both believe to have won, and the later one destroys what the "
+            "%s ignores If-None-Match, so two concurrent writers both succeed, and the later one overwrites what the "
             "earlier one committed. Run only one driver for each operator.",
             bucket.retrier.store,
         )

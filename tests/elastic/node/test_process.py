@@ -87,7 +87,7 @@ def test_a_node_joins_installs_its_units_takes_steps_and_leaves(start: Start) ->
     applied = node.driver.wait_for(StepApplied)[0]
     assert (applied.position, applied.units, applied.rows, applied.cause) == (Position(Batch(0), 0), UNITS, 2, "e1")
     assert applied.results is not None
-    assert node.leave() == "the driver told it to leave"
+    assert node.leave() == "the driver asked it to leave"
     assert not node.driver.of(NodeFailed)
 
 

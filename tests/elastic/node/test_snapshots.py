@@ -12,7 +12,7 @@ from elastic.core.messages import ApplyStep, InstallUnits, SnapshotTaken, TakeSn
 from elastic.core.pipeline import create_runners
 from elastic.core.steps import Position, Step
 from elastic.core.unit_host import UnitHost
-from elastic.node.snapshots import Snapshots
+from elastic.node.snapshots import SnapshotTaker
 from elastic.operators import Stage
 from storage import Secret
 from storage.errors import StoreUnavailable
@@ -37,7 +37,7 @@ def host_after_a_step(*changed: int) -> UnitHost:
     return host
 
 
-def take_snapshot(snapshots: Snapshots, recorder: Recorder, lease: str = LEASE) -> SnapshotTaken:
+def take_snapshot(snapshots: SnapshotTaker, recorder: Recorder, lease: str = LEASE) -> SnapshotTaken:
     before = len(recorder.reports)
     snapshots.begin(TakeSnapshot(Epoch(1), lease, dict.fromkeys(UNITS, Batch(-1)), cause="e5"))
     wait_until(lambda: not snapshots.advance() and len(recorder.reports) > before)
@@ -53,7 +53,7 @@ def manager_on() -> Callable[[Any], StateManager]:
 
 def test_changed_units_are_saved_and_the_others_reported_as_unchanged(manager_on: Any) -> None:
     recorder, manager = Recorder(), manager_on(storage.open("memory:"))
-    snapshots = Snapshots(context_of(recorder), host_after_a_step(0, 2), manager)
+    snapshots = SnapshotTaker(context_of(recorder), host_after_a_step(0, 2), manager)
     report = take_snapshot(snapshots, recorder)
     assert {ref.unit for ref in report.states} == {UNITS[0], UNITS[2]}
     assert [(one.unit, one.changed, one.through) for one in report.unchanged] == [(UNITS[1], -1, 0)]
@@ -75,7 +75,7 @@ def test_a_state_that_the_store_does_not_take_is_in_neither_list_and_in_the_next
 
     monkeypatch.setattr(store, "put", fail_first)
     recorder = Recorder()
-    snapshots = Snapshots(context_of(recorder), host_after_a_step(0, 1, 2), manager_on(store))
+    snapshots = SnapshotTaker(context_of(recorder), host_after_a_step(0, 1, 2), manager_on(store))
     report = take_snapshot(snapshots, recorder)
     assert {ref.unit for ref in report.states} == {UNITS[1], UNITS[2]}
     assert report.unchanged == ()
@@ -96,7 +96,7 @@ class PendingSaver:
 
 def test_a_snapshot_is_not_reported_while_a_state_is_being_saved(manager_on: Any) -> None:
     recorder = Recorder()
-    snapshots = Snapshots(context_of(recorder), host_after_a_step(0), manager_on(storage.open("memory:")))
+    snapshots = SnapshotTaker(context_of(recorder), host_after_a_step(0), manager_on(storage.open("memory:")))
     snapshots._saver = PendingSaver()  # type: ignore[assignment]
     snapshots.begin(TakeSnapshot(Epoch(1), LEASE, dict.fromkeys(UNITS, Batch(-1))))
     for _ in range(5):
@@ -106,7 +106,7 @@ def test_a_snapshot_is_not_reported_while_a_state_is_being_saved(manager_on: Any
 
 def test_a_repeated_command_does_not_start_the_snapshot_again(manager_on: Any) -> None:
     recorder = Recorder()
-    snapshots = Snapshots(context_of(recorder), host_after_a_step(0), manager_on(storage.open("memory:")))
+    snapshots = SnapshotTaker(context_of(recorder), host_after_a_step(0), manager_on(storage.open("memory:")))
     take_snapshot(snapshots, recorder)
     snapshots.begin(TakeSnapshot(Epoch(1), LEASE, dict.fromkeys(UNITS, Batch(-1))))
     assert not snapshots.advance()

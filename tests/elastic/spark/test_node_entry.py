@@ -69,7 +69,7 @@ class FakeSpare:
     """A spare that gets a name at once, or leaves."""
 
     named: Any = SEEN
-    left = "the driver told it to leave"
+    left = "the driver asked it to leave"
 
     def __init__(self, spec: Any) -> None:
         assert spec.node == ""
@@ -83,4 +83,4 @@ def test_a_task_without_a_name_is_a_spare_and_becomes_the_node_that_it_is_told(m
     nameless: Any = Spec("", "spare-1")
     assert list(host_node(nameless, [])) == ["the driver ended it"]
     monkeypatch.setattr(FakeSpare, "named", None)
-    assert list(host_node(nameless, [])) == ["the driver told it to leave"]
+    assert list(host_node(nameless, [])) == ["the driver asked it to leave"]

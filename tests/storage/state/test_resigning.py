@@ -108,7 +108,7 @@ def test_a_repeated_call_changes_no_object_but_the_manifest() -> None:
 def test_an_operator_whose_driver_has_not_ended_is_refused_unless_it_is_fenced_off() -> None:
     store = MemoryStore()
     prepare(store, release=False)
-    with pytest.raises(OperatorInUse, match="has not said that it ended"):
+    with pytest.raises(OperatorInUse, match="has not recorded its end"):
         resign(store, "words", OLD, NEW)
     assert opens(store, OLD)
     running = Manifests(store, OLD, "words")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from elastic.experiments.engine_job import WrongResults
 from elastic.experiments.paper000.engine.scale import ENGINE_FULL, HASH, IDEAL, TASKS, EngineScale
 from elastic.experiments.progress import ExperimentProgress, SilentProgress
 from examples.frequent_patterns.texts import make_vocabulary
@@ -37,10 +38,6 @@ def apply(job: "Job", strategy: str, theta: float, stages: Sequence[str] = ()) -
         rebalance(job, "tasks", theta)
     else:
         rebalance(job, "keys", theta, stages, strategy=strategy)
-
-
-class WrongResults(AssertionError):
-    """A run whose results differ from those of the batch computation: nothing that it measured counts."""
 
 
 @dataclass(eq=False)

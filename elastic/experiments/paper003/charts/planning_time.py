@@ -25,8 +25,8 @@ def draw_times_by_tau(rows: Rows) -> "Figure":
     label_axes(right, "the dynamic program in it, µs", "load balancing factor tau")
     caption = f"{rows[0].tasks} tasks, migrations drawn from the learned matrix. {_SPREAD} over repeated calls."
     if relaxed := [row for row in rows if row.relaxed_call_us is not None]:
-        told = (f"{row.relaxed_percent:.0f} % at tau {row.tau:g} ({row.relaxed_call_us:,.0f} µs)" for row in relaxed)
-        caption += f"\nWithout migrations to node counts that have no balanced partition: {', '.join(told)}."
+        cases = (f"{row.relaxed_percent:.0f} % at tau {row.tau:g} ({row.relaxed_call_us:,.0f} µs)" for row in relaxed)
+        caption += f"\nWithout migrations to node counts that have no balanced partition: {', '.join(cases)}."
     return add_title(figure, "A single-step plan takes microseconds at every tau", caption)
 
 

@@ -24,7 +24,7 @@ class SyncRequest(NamedTuple):
 
 
 class SyncReply(NamedTuple):
-    """What the scheduler has to add to its estimate; paper: Delta."""
+    """The correction that the scheduler adds to its estimate; paper: Delta."""
 
     instance: int
     epoch: int

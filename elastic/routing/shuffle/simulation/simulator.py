@@ -34,7 +34,7 @@ _ROUND_ROBIN, _GREEDY, _FULL_KNOWLEDGE = range(3)  # the modes of the compiled l
 
 @dataclass(frozen=True, eq=False)
 class SimulationResult:
-    """What became of each row, and the (row, new state) of the scheduler's story; empty if it has no states."""
+    """The outcome of each row, and the (row, new state) of the scheduler's story; empty if it has no states."""
 
     instances: Nodes
     completion: Floats

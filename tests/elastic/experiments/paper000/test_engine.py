@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from elastic.experiments import ExperimentResult, run_experiments
+from elastic.experiments.engine_job import WrongResults
 from elastic.experiments.paper000.engine import ENGINE_EXPERIMENTS, ENGINE_QUICK, EngineLab
-from elastic.experiments.paper000.engine.lab import WrongResults, apply
+from elastic.experiments.paper000.engine.lab import apply
 from elastic.experiments.paper000.engine.query import QueryRow
 from elastic.experiments.paper000.engine.query import format_rows as format_query
 from elastic.experiments.paper000.engine.scale import HASH, IDEAL, TASKS
