@@ -413,9 +413,10 @@ def test_upgraded_partials_keep_when_they_were_emitted_and_when_they_will_be() -
     state.value = second.operator.upgrade("1", state.value)
     held = second.lookup(state, "a")
     assert (held.flushed, held.partials["count"].to_pylist()) == (1, [1])
-    emitted = second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 2, 0, 20_000)).next
+    assert second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 2, 0, 19_999)).next is None
+    emitted = second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 3, 0, 20_000)).next
     assert emitted is not None
-    assert emitted.to_pylist() == [{"key": "a", "count": 1}]
+    assert emitted.to_pylist() == [{"key": "a", "count": 2}]
 
 
 def test_a_question_does_not_change_the_state() -> None:
