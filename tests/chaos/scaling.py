@@ -10,7 +10,7 @@ from typing import Any
 import elastic
 from elastic.control import KeyMigration, Migration, TaskMigration
 from elastic.control.key_portions import KeyPortion
-from elastic.control.records import KeyRecords
+from elastic.control.records import KeyMigrationRecords
 from elastic.errors import ElasticError, KeysNotMeasured, MigrationFailed, NodeStartTimeout
 from elastic.routing import KeyTargets, hash_key
 from migration import KeyLoads, MigrationError, plan_keys
@@ -90,7 +90,7 @@ class Scaling:
         with scaler._take_turn(queue=False):
             nothing = plan_keys(KeyLoads([1], [0], [0], [1.0]), self._job.assignment().nodes, relax=True)
             migration = KeyMigration(nothing, portions, scaler._cluster)
-            scaler._start(migration, KeyRecords(migration, 0), scaler._migrate_keys)
+            scaler._start(migration, KeyMigrationRecords(migration, 0), scaler._migrate_keys)
         return migration
 
     def _request(self, chance: random.Random) -> dict[str, Any]:
