@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "plan": CommandEntry("elastic.cli.scaling:plan", "Compare plans of several strategies or of both levels."),
     "scale": CommandEntry("elastic.cli.scaling:scale", "Change the number of nodes of a running job."),
     "rebalance": CommandEntry("elastic.cli.scaling:rebalance", "Move tasks or keys between the current nodes."),
+    "split": CommandEntry("elastic.cli.splitting:command", "Change which keys of a job are split over several nodes."),
     "pause": CommandEntry("elastic.cli.migrating:pause", "Pause the current migration after what is in flight."),
     "resume": CommandEntry("elastic.cli.migrating:resume", "Resume a paused migration."),
     "cancel": CommandEntry("elastic.cli.migrating:cancel", "Skip the moves that have not started."),

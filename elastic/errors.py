@@ -186,8 +186,8 @@ class UnmergeableOperator(InvalidJob):
         self.operator = operator
         self.obstacle = obstacle
         super().__init__(
-            f"the keys of {operator} cannot be split: {obstacle}. Use it without partial(), or give it a combine() "
-            "from rows to partials and a merge() from partials to partials, without that."
+            f"the keys of {operator} cannot be split: {obstacle}. Use it without partial(), or correct that: partial() "
+            "needs a combine() from rows to partials and a merge() from partials to partials."
         )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from elastic.control import LEVEL_OPTIONS, LEVELS, MODES, TRANSFERS, KeyRequest, ScaleRequest
+from elastic.routing import SPLITS
 from migration import STRATEGIES
 from migration.keys import KEY_STRATEGIES
 
@@ -44,6 +45,7 @@ KeyStrategyName = Annotated[str, _check_one_of(KEY_STRATEGIES), _enum(KEY_STRATE
 LevelName = Annotated[str, _check_one_of(LEVELS), _enum(LEVELS)]
 ModeName = Annotated[str, _check_one_of(MODES), _enum(MODES)]
 TransferName = Annotated[str, _check_one_of(TRANSFERS), _enum(TRANSFERS)]
+SplitsName = Annotated[str, _check_one_of(SPLITS), _enum(SPLITS)]
 NodeName = Annotated[str, Field(min_length=1, max_length=100)]
 Whole = Annotated[int, BeforeValidator(lambda value: int(value) if _is_whole(value) else value)]
 NodeCount = Annotated[Whole, Field(ge=1, le=_MAX_NODES)]
@@ -177,6 +179,17 @@ class RebalanceBody(BalanceOptions, MovementOptions, KeyOptions):
         if self.level == "keys":
             arguments["strategy"] = arguments.pop("key_strategy")
         return arguments
+
+
+class SplitBody(BaseModel):
+    """Change which keys a partial stage splits."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    split: SplitsName = Field("head", description="; ".join(f"{name}: {what}" for name, what in SPLITS.items()) + ".")
+    stage: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None, description="Name of the operator whose keys are split; by default the only one behind a partial stage."
+    )
 
 
 class ScaleBody(ScaleTarget, MovementOptions):

@@ -324,6 +324,13 @@ class KeyMove(BaseModel):
     size: float
 
 
+class SplitKeys(BaseModel):
+    """Which keys a partial stage splits from now on."""
+
+    split: str = Field(description="One of all, head and none.")
+    stage: str | None = Field(description="The operator of the request; null is the only one behind a partial stage.")
+
+
 class Migration(BaseModel):
     """A migration since the server started, in progress or over."""
 

@@ -45,6 +45,7 @@ STATUSES: Mapping[type[Exception], HTTPStatus] = {
     MdpError: HTTPStatus.UNPROCESSABLE_ENTITY,
     InvalidStorageInput: HTTPStatus.UNPROCESSABLE_ENTITY,  # an invalid name of a value table
     StateUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    TimeoutError: HTTPStatus.SERVICE_UNAVAILABLE,  # the driver has not committed it yet, as while the store is away
     api.TooManyListeners: HTTPStatus.SERVICE_UNAVAILABLE,
     StorageError: HTTPStatus.SERVICE_UNAVAILABLE,
     ElasticError: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -75,6 +75,7 @@ class Coordinator:
         self._costs_of_nodes: tuple[NodeCosts, ...] = ()
         self.rekeyings = Rekeyings(self._groupings)
         self.batches = Batches(manifest, published, emitting, units, self.rekeyings, self._groupings)
+        self._regrouped = self.batches.newest.batch  # or before: an earlier driver did not say
         self.snapshots = Snapshots(self._through)
         self.nodes = Nodes(lambda: self.manifest.number, nodes)
         self.standbys = Standbys(
@@ -181,6 +182,7 @@ class Coordinator:
             self.backlogs.ends,
             self.nodes.spares,
             self.standbys.without_node,
+            self._regrouped,
         )
 
     def _follow_up(self) -> list[Command]:
@@ -386,6 +388,7 @@ class Coordinator:
         )
         if event.routing is not None:
             self.placement.commit(event.routing)
+            self._regrouped = event.batch
         routing, costs = self._take_routing_for_nodes(), self._take_costs_for_nodes()
         message = ApplyStep(self._epoch(), step, routing, costs, self._find_batch_for_standbys())
         return [command for name in self.placement.hosts_of_units() for command in self.nodes.send(name, message)]

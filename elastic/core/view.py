@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elastic.core.hand_over import MigrationView
-from elastic.core.ids import Batch, Epoch, Task, UnitId
+from elastic.core.ids import NO_BATCH, Batch, Epoch, Task, UnitId
 from elastic.core.nodes import FailedStarts, NodeView
 from elastic.core.recoveries import Recovery
 from elastic.core.rekeying import RekeyingView
@@ -43,6 +43,7 @@ class JobView:
     work_ends: Mapping[str, float] = field(default_factory=dict)
     spares: int = 0  # processes that wait for the name of a node
     standbys_without_node: int = 0  # of each unit: so many of those asked for have no place, on other nodes
+    regrouped_batch: Batch = NO_BATCH  # no keys moved in a later one: a unit has its keys when it has completed it
 
     def __repr__(self) -> str:
         """One line; its fields have everything."""

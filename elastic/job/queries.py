@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from elastic import threads
-from elastic.core.ids import Batch
 from elastic.core.unit_host import Answer, LookupFailure
+from elastic.core.view import JobView
 from elastic.deadlines import Deadline
 from elastic.driver.context import JobContext
 from elastic.driver.driver import Driver
 from elastic.errors import InvalidRequest, QueryFailed, StateUnavailable
 from elastic.operators.partial import HeldPartials
-from elastic.routing import hash_key
+from elastic.routing import TableGrouping, hash_key
 from elastic.wire import PeerUnavailable, Refused
 from elastic.wire.signing import seal, unseal
 from storage.state import UnitId
@@ -47,16 +47,18 @@ class StateQueries:
         return self._retry(lambda: self._look_up(key, stage, stale=stale))
 
     def _look_up(self, key: Any, stage: int, *, stale: bool) -> Any:
-        columns, unit = self._locate(key, stage)
-        published = self._driver.view.published_batch
+        asked = self._driver.view
+        columns, unit = self._locate(key, stage, asked)
         try:
             answer = self._ask(unit, columns, None)
-            self._check_age(answer, unit, published)
+            self._check_age(answer, unit, asked)
         except StateUnavailable:
             nodes = [node for node, units in self._driver.view.standbys.items() if stale and unit in units]
             for node in nodes:
                 with suppress(StateUnavailable):
-                    return self._ask(unit, columns, None, standby=node).value
+                    answer = self._ask(unit, columns, None, standby=node)
+                    self._check_keys(answer, unit, asked)
+                    return answer.value
             raise
         return answer.value
 
@@ -72,8 +74,8 @@ class StateQueries:
         return self._retry(lambda: self._look_up_fresh(key, stage, before))
 
     def _look_up_fresh(self, key: Any, stage: int, before: int) -> Any:
-        columns, unit = self._locate(key, stage)
-        published = self._driver.view.published_batch
+        asked = self._driver.view
+        columns, unit = self._locate(key, stage, asked)
         held = self._find_partials(columns, before)
         tables = [answer.value.partials for answer in held if answer.value.partials.num_rows]
         found = self._ask(unit, columns, pa.concat_tables(tables) if tables else None)
@@ -81,12 +83,24 @@ class StateQueries:
             # Partials that a task emitted later are missing in both, those that arrived since are in both.
             if not answer.value.flushed <= found.batch <= answer.batch:
                 raise StateUnavailable(unit.task, None)
-        self._check_age(found, unit, published)
+        self._check_age(found, unit, asked)
         return found.value
 
-    def _check_age(self, answer: Answer, unit: UnitId, published: Batch) -> None:
+    def _check_age(self, answer: Answer, unit: UnitId, asked: JobView) -> None:
         """Raise `StateUnavailable` for a unit that is being restored and has not repeated what was published."""
-        if answer.batch < published:
+        self._check_keys(answer, unit, asked)
+        if answer.batch < asked.published_batch:
+            raise StateUnavailable(unit.task, None)
+
+    def _check_keys(self, answer: Answer, unit: UnitId, asked: JobView) -> None:
+        """Raise `StateUnavailable` if keys of the stage moved while it was asked, or the unit may not have them yet.
+
+        Keys move in the last two rounds of a batch, and the driver publishes the new groupings before a node gets the
+        first one. Between the two rounds no unit has them.
+        """
+        if not isinstance(asked.routing.groupings[unit.stage], TableGrouping):
+            return
+        if answer.batch < asked.regrouped_batch or self._driver.view.regrouped_batch != asked.regrouped_batch:
             raise StateUnavailable(unit.task, None)
 
     def _find_partials(self, key: tuple[Any, ...], stage: int) -> list[Answer]:
@@ -120,12 +134,12 @@ class StateQueries:
             raise QueryFailed(self._context.pipeline.stages[unit.stage].name, answer.error)
         return answer
 
-    def _locate(self, key: Any, stage: int) -> tuple[tuple[Any, ...], UnitId]:
+    def _locate(self, key: Any, stage: int, asked: JobView) -> tuple[tuple[Any, ...], UnitId]:
         """Return a key as one value per column, and its unit; `InvalidKey` for a key of another type."""
         keyed = self._context.pipeline.stages[stage]
         columns = key if isinstance(key, tuple) else (key,)
         hashed = hash_key(*columns, types=[keyed.input_schema.field(name).type for name in keyed.key])
-        return columns, self._driver.view.routing.groupings.unit_of(hashed, stage)
+        return columns, asked.routing.groupings.unit_of(hashed, stage)
 
     def _retry(self, ask: Callable[[], Result]) -> Result:
         """Return an answer within `query_seconds`; if none comes because the job has ended, raise what ended it."""

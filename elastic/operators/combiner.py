@@ -8,6 +8,7 @@ import pyarrow as pa
 from elastic.errors import CombineDropsCostKey, CombineFailed, InvalidOutput
 from elastic.operators.operator import Operator
 from elastic.operators.quarantine import format_traceback
+from elastic.operators.rows import match_nullability
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Combiner:
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Combine rows; raises `CombineFailed` or `InvalidOutput`, since rows cannot be quarantined at the sender."""
+        if self.operator.input_schema is not None:
+            # Else the columns of a combined table would depend on whether the operator found anything to combine.
+            rows = match_nullability(rows, self.operator.input_schema)
         try:
             combined = getattr(self.operator, self.method)(rows)
         except MemoryError:

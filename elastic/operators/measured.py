@@ -67,11 +67,11 @@ class MeasuredCaller:
         if not self._cost_key:
             yield 0, rows
             return
-        divided = rows.slice(0, _MOST_ROWS)
-        calls = int(divided.num_rows / group_rows + _draw(moment))
+        calls = int(min(rows.num_rows, _MOST_ROWS) / group_rows + _draw(moment))
         if not calls:
             yield None, rows
             return
+        divided = rows.slice(0, _MOST_ROWS)
         chance = np.random.default_rng([_CHOICE, moment.unit.number, moment.batch, moment.round])
         hashes, groups, counts = np.unique(hash_rows(divided, self._cost_key), return_inverse=True, return_counts=True)
         chosen = np.arange(len(hashes))

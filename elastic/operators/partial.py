@@ -67,6 +67,8 @@ class PartialOperator(Operator):
         return f"partial-{getattr(self.operator, 'name', '') or type(self.operator).__name__}"
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
+        if not key:
+            raise InvalidJob(f"stage {self.name!r} splits keys and has none. Give the job or the stage a key.")
         bound = super().bind(key, input_schema)
         bound.operator = self.operator.bind(key, input_schema)
         bound.next_schema = _schema_of_partials(bound.operator, input_schema)

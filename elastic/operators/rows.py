@@ -28,12 +28,42 @@ def to_input_format(rows: pa.Table, input_format: str) -> Any:
 
 def fill_new_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with all columns of a schema: nulls in those that are newer than the logged rows."""
+    rows = match_nullability(rows, schema)
     if rows.num_columns >= len(schema):
         return rows
     for field in schema:
         if field.name not in rows.schema.names:
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
     return rows.select(schema.names)
+
+
+def match_nullability(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows whose columns may be null where those of the schema may; costs no copy.
+
+    Spark knows of some columns only when it runs a batch that they cannot be null. Arrow does not join such a column
+    with the same one from elsewhere.
+    """
+    fields = [
+        field.with_nullable(schema.field(field.name).nullable) if field.name in schema.names else field
+        for field in rows.schema
+    ]
+    if all(one.nullable == other.nullable for one, other in zip(fields, rows.schema, strict=True)):
+        return rows
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields, rows.schema.metadata))
+
+
+def concat_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """Concatenate tables without copying; a column may be null if it may in one of them."""
+    if len(tables) == 1:
+        return tables[0]
+    first, *others = tables
+    if any(other.schema != first.schema for other in others):
+        required = {
+            field.name for field in first.schema if all(not table.schema.field(field.name).nullable for table in tables)
+        }
+        schema = pa.schema([field.with_nullable(field.name not in required) for field in first.schema])
+        tables = [match_nullability(table, schema) for table in tables]
+    return pa.concat_tables(tables)
 
 
 def slice_rows(rows: Any, begin: int, end: int) -> Any:

@@ -30,7 +30,7 @@ from elastic.operators.keys import needs_canonical, to_canonical, to_key
 from elastic.operators.measured import MeasuredCaller
 from elastic.operators.operator import Hashes, Operator
 from elastic.operators.outputs import NEXT, SELF, SINK, OutputBuffer, next_to
-from elastic.operators.rows import check_input_format, fill_new_columns
+from elastic.operators.rows import check_input_format, concat_rows, fill_new_columns
 from elastic.operators.schemas import to_schema
 from elastic.operators.state_codec import copy_value, decode, encode
 from elastic.operators.upgrades import VERSION, upgrade
@@ -330,4 +330,4 @@ def _schemas(operator: Operator, input_schema: pa.Schema, next_schema: pa.Schema
 def _table(slices: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table:
     """Concatenate slices without copying."""
     tables = [pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows for rows in slices]
-    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    return concat_rows(tables)

@@ -12,6 +12,7 @@ from elastic.operators.context import Context
 from elastic.operators.expiry import parse_ttl_ms, schedule_sweep
 from elastic.operators.kernels import Words
 from elastic.operators.operator import Hashes, Operator, State, Yields
+from elastic.operators.rows import concat_rows
 from elastic.operators.timers import Timer
 from elastic.routing.hashing import is_among
 
@@ -85,7 +86,7 @@ class TopK(Operator):
             self._forget(held, touched, context)
         _, known = held.rows.rows_of(touched)
         known = np.sort(known)
-        candidates = pa.concat_tables([held.rows.take(known), rows.select(held.rows.schema.names)]).combine_chunks()
+        candidates = concat_rows([held.rows.take(known), rows.select(held.rows.schema.names)]).combine_chunks()
         owners = np.concatenate([held.rows.owners[known], owners])
         order, ranks = self._rank_rows(owners, candidates.column(self._by))
         is_first = ranks < self._k

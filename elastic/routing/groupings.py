@@ -224,8 +224,9 @@ def with_scheduler(grouping: str, scheduler: str | None) -> str:
     if scheduler is None:
         return grouping
     if grouping != ShuffleGrouping.kind:
+        has = "names its scheduler" if str(grouping).startswith(f"{ShuffleGrouping.kind}:") else "has no scheduler"
         raise InvalidJob(
-            f"a stage that is grouped by {grouping!r} has no scheduler, but {scheduler!r} was given. "
+            f"a stage that is grouped by {grouping!r} {has}, but {scheduler!r} was given. "
             'Use grouping="shuffle", or leave the scheduler out.'
         )
     if scheduler not in tuple(SCHEDULERS):

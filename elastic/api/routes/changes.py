@@ -5,7 +5,7 @@ from fastapi.security import HTTPBearer
 
 from elastic.api import outputs
 from elastic.api.errors import MigrationOver
-from elastic.api.inputs import RebalanceBody, ScaleBody
+from elastic.api.inputs import RebalanceBody, ScaleBody, SplitBody
 from elastic.api.migrations import TrackedMigration
 from elastic.api.problems import describe
 from elastic.api.registry import MigrationNumber, WatchedJob
@@ -32,6 +32,14 @@ def rebalance(watched: WatchedJob, body: RebalanceBody, response: Response) -> o
     """Start to move tasks or keys between the current nodes, until none is above its cap."""
     _check_running(watched)
     return _render_started(watched, watched.job.rebalance(**body.to_arguments()), response)
+
+
+@router.post("/jobs/{job}/split")
+def split(watched: WatchedJob, body: SplitBody) -> outputs.SplitKeys:
+    """Change which keys a partial stage splits; responds when that is committed. No state moves."""
+    _check_running(watched)
+    watched.job.split(body.split, body.stage)
+    return outputs.SplitKeys(split=body.split, stage=body.stage)
 
 
 @router.post("/jobs/{job}/migrations/{number}/pause")

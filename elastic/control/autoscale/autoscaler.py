@@ -21,6 +21,10 @@ from storage.errors import StorageError
 from storage.journal import JobJournal, ScalingDecided, ScalingFailed, ScalingRecommended, ScalingRefused
 
 _log = logging.getLogger(__name__)
+_SPLIT_ADVICE = (
+    "Split that key if its operator can merge: run a job with partial(operator, split='none'), which the autoscaler "
+    "then splits by itself, and let it begin with the state of this one (docs/splitting.md)."
+)
 
 
 class Autoscaler:
@@ -151,9 +155,11 @@ class Autoscaler:
     def _split(self, decision: Decision, stage: str, observation: Observation) -> None:
         """Split the head of a partial stage and record the decision; only record it if the autoscaler recommends."""
         self._pause(observation.at)
-        self._record(decision, observation)
         if self.settings.recommend_only:
+            advised = replace(decision, reason=f"{decision.reason}. Use job.split('head'), or `elastic split`.")
+            self._record(advised, observation)
             return
+        self._record(decision, observation)
         try:
             self._cluster.split_keys(stage, "head")
         except ElasticError as error:
@@ -171,7 +177,7 @@ class Autoscaler:
             self._record(decision, observation)
         except KeysInfeasible as error:
             advice = f"{decision.reason}, and neither more nodes nor moves help: {error}"
-            decision = Decision(observation.nodes, f"{advice} Split that key: run its operator with partial(...).")
+            decision = Decision(observation.nodes, f"{advice} {_SPLIT_ADVICE}")
             self._record(decision, observation, ScalingRecommended)
         except (ElasticError, MigrationError) as error:
             _log.warning("the rebalance by keys was refused: %s", error)

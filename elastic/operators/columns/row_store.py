@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from elastic.operators import kernels
 from elastic.operators.columns.indexes import grow, read_only
 from elastic.operators.kernels import Words
+from elastic.operators.rows import concat_rows
 
 NEVER = -(1 << 62)  # the time of a removed row: before all others
 
@@ -216,8 +217,7 @@ class RowStore:
         while self._chunks and self._chunks[-1].num_rows < 2 * rows:
             merged.insert(0, self._chunks.pop())
             rows += merged[0].num_rows
-        table = merged[0] if len(merged) == 1 else pa.concat_tables(merged)
-        self._chunks.append(table.combine_chunks())
+        self._chunks.append(concat_rows(merged).combine_chunks())
 
     def _take_from_chunks(self, rows: Words) -> tuple[pa.Table, Words]:
         """Return a table that has these rows, in another order, and where each is in it."""
@@ -232,7 +232,7 @@ class RowStore:
                 parts.append(chunk.take(pa.array(rows[of_chunk] - offsets[number])))
                 places[of_chunk] = np.arange(done, done + len(of_chunk))
                 done += len(of_chunk)
-        return (pa.concat_tables(parts).combine_chunks() if parts else self.schema.empty_table()), places
+        return (concat_rows(parts).combine_chunks() if parts else self.schema.empty_table()), places
 
     def _link(self, owners: int) -> None:
         """Bring the chains up to date, for at least this many owners."""

@@ -135,6 +135,10 @@ class PaperJob:
             return self._scaler.move_keys(KeyRequest(**how))
         return self._scaler.balance(*make_requests(how))
 
+    def split(self, split: str = "head", stage: str | None = None) -> None:
+        self.pipeline.stage_number(stage)
+        self.cluster.split_keys(stage, split)
+
     def plan_levels(self, **how: Any) -> LevelPlans:
         tasks, keys = make_requests(how)
         self.pipeline.stage_number(keys.stage)

@@ -13,6 +13,7 @@ from tests.elastic.api.paper_job import PaperJob
 CHANGES = [
     "jobs/words/scale",
     "jobs/words/rebalance",
+    "jobs/words/split",
     "jobs/words/migrations/1/pause",
     "jobs/words/migrations/1/resume",
     "jobs/words/migrations/1/cancel",
@@ -79,6 +80,24 @@ def test_no_change_without_the_token(client: Client, job: PaperJob, path: str, h
         assert answer.headers["www-authenticate"] == "Bearer"
         assert SECRET not in answer.text
     assert job.migration is None
+
+
+def test_keys_are_split_or_the_response_says_why_not(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = client.change("jobs/words/split")
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:elastic:KeysCannotBeSplit")
+    assert "Use partial(...)" in refused.json()["detail"]
+    assert client.change("jobs/words/split", stage="sums").status_code == 404
+    bodies: list[dict[str, object]] = [{"split": "tail"}, {"split": None}, {"stage": ""}, {"stage": 1}, {"keys": "all"}]
+    for body in bodies:
+        assert client.change("jobs/words/split", **body).status_code == 422
+
+    def time_out(*_: object) -> None:
+        raise TimeoutError("timed out after 60 s waiting for the change. Check the job's status.")
+
+    monkeypatch.setattr(PaperJob, "split", time_out)
+    late = client.change("jobs/words/split", split="all")
+    assert (late.status_code, late.json()["title"]) == (503, "Service Unavailable")
+    assert "Check the job's status" in late.json()["detail"]
 
 
 def test_a_second_migration_is_refused_while_one_is_in_progress(client: Client, job: PaperJob) -> None:

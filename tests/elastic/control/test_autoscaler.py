@@ -384,7 +384,9 @@ def test_a_split_is_only_recommended_where_the_autoscaler_recommends() -> None:
     job.cluster.unsplit_stage = "words"
     job.steps(WINDOW + 3)
     assert job.cluster.split_calls == []
-    assert "can split" in job.records("recommended")[0]["reason"]
+    reason = job.records("recommended")[0]["reason"]
+    assert "can split" in reason
+    assert reason.endswith("Use job.split('head'), or `elastic split`.")
 
 
 def test_a_refused_split_is_recorded_and_followed_by_a_cool_down() -> None:
@@ -414,7 +416,7 @@ def test_a_key_that_is_too_heavy_for_any_node_is_reported_with_what_helps() -> N
     [recommended] = job.records("recommended")
     assert "neither more nodes nor moves help" in recommended["reason"]
     assert "hash 17" in recommended["reason"]
-    assert "partial(...)" in recommended["reason"]
+    assert "partial(operator, split='none')" in recommended["reason"]
     decision = job.autoscaler.last_decision
     assert decision is not None
     assert "cooling down" in decision.reason or "hash 17" in decision.reason

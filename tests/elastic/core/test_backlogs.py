@@ -65,12 +65,23 @@ def test_costs_travel_in_messages() -> None:
     beat = Heartbeat("a", "a.0", costs=(costs,))
     received = decode_message(encode_message(beat))
     assert received == beat
-    sketch = received.costs[0].sketch()
+    sketch = received.costs[0].sketch
     assert (sketch.frequencies == sketch_of(7, 0.5).frequencies).all()
     assert (sketch.seconds == sketch_of(7, 0.5).seconds).all()
     step = Step(Position(Batch(0), 0), True, (), BatchTime(0, 0, None, None))
     message = ApplyStep(1, step, None, (NodeCosts("a", (costs,)),))  # type: ignore[arg-type]
     assert decode_message(encode_message(message)) == message
+
+
+def test_costs_are_decoded_once_and_cannot_be_changed() -> None:
+    costs = StageCosts.of(1, sketch_of(7, 0.5))
+    assert costs.sketch is costs.sketch
+    for matrix in (costs.sketch.frequencies, costs.sketch.seconds):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix[:] = 0
+    forecast_stage([NodeCosts("a", (costs,)), NodeCosts("b", (costs,))], 1)
+    assert costs.sketch.rows == 10
+    assert costs == StageCosts.of(1, sketch_of(7, 0.5))
 
 
 def test_the_bytes_of_costs_are_bounded() -> None:
@@ -79,7 +90,7 @@ def test_the_bytes_of_costs_are_bounded() -> None:
     sketch.add(keys, np.random.default_rng(1).random(len(keys)))
     assert len(StageCosts.of(0, sketch).encoded) <= 22_000
     sketch.frequencies[:] = 2**40  # more rows than 32 bits count
-    assert StageCosts.of(0, sketch).sketch().frequencies.max() == 2**32 - 1
+    assert StageCosts.of(0, sketch).sketch.frequencies.max() == 2**32 - 1
 
 
 def test_a_forecast_is_of_one_stage_and_all_nodes() -> None:

@@ -182,6 +182,18 @@ def test_senders_wait_while_a_batch_is_about_to_commit_other_groupings() -> None
     assert not world.coordinator.view().awaits_groupings
 
 
+def test_units_have_their_keys_from_the_batch_on_that_moved_them() -> None:
+    world = World(stages=1)
+    world.log(0)
+    world.apply(0, 0)
+    assert world.coordinator.view().regrouped_batch == -1
+    world.request(TO_OTHER)
+    world.log(1)
+    assert (world.routing.groupings.by_stage, world.coordinator.view().regrouped_batch) == (OTHER[:1], 1)
+    # Another driver does not know when keys moved, only that it was not after the newest batch.
+    assert World(stages=1, manifest=world.coordinator.manifest).coordinator.view().regrouped_batch == 1
+
+
 def test_a_batch_that_was_sent_by_the_old_groupings_is_not_committed() -> None:
     world = World()
     world.request(TO_OTHER)

@@ -1,15 +1,24 @@
 """A whole job whose keys are split: exact results through scaling, losses and restarts, and fresh answers."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from elastic import export_state, import_state
+from elastic.__main__ import main
+from elastic.api import serve
+from elastic.cli.connection import Connection, announce
 from elastic.core.ids import Batch
+from elastic.core.view import JobView
+from elastic.driver.driver import Driver
 from elastic.errors import IncompatibleRestart, InvalidRequest, KeysCannotBeSplit, StateUnavailable, UnmergeableOperator
 from elastic.job.job import Job
 from elastic.local import LocalNetwork
@@ -137,6 +146,34 @@ def test_an_answer_from_before_what_was_published_is_refused(
         hasty_job.state("hot", fresh=fresh)
 
 
+class ShownDriver:
+    """A driver that shows these views of the job, and then the last one."""
+
+    def __init__(self, driver: Driver, views: list[JobView]) -> None:
+        self.links = driver.links
+        self._shown = [*views]
+
+    @property
+    def view(self) -> JobView:
+        return self._shown.pop(0) if len(self._shown) > 1 else self._shown[0]
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_no_answer_is_from_the_time_in_which_keys_move(source: TableSource, monkeypatch: Any, fresh: bool) -> None:
+    """Between the round in which a key leaves its unit and that in which it joins another one, no unit has it."""
+    stages = partial(Stage(CountByKey(), name="counts", grouping="table"))
+    with run(source, stages, settings={**FAST, "query_seconds": 0.0}) as job:
+        send(job, source)
+        queries, now = job._queries, job._driver.view
+        moved = replace(now, regrouped_batch=Batch(now.published_batch + 1))
+        for views in ([moved], [now, moved], [moved, now]):
+            monkeypatch.setattr(queries, "_driver", ShownDriver(job._driver, views))
+            with pytest.raises(StateUnavailable):
+                queries._look_up_fresh("hot", 1, 0) if fresh else queries._look_up("hot", 1, stale=False)
+            monkeypatch.undo()
+        assert job.state("hot", fresh=fresh) == 90
+
+
 def test_an_idle_stream_emits_partials_when_the_interval_ends(source: TableSource) -> None:
     with run(source, partial(CountByKey(), "300 ms")) as job:
         send(job, source)
@@ -198,7 +235,9 @@ def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source
     with run(source, stages, store=tmp_path.as_uri()) as job:
         send(job, source)
         assert max(rows_of_nodes(job, 0)) >= 90
+        assert job._cluster.find_unsplit() == "partial-counts"  # what the autoscaler would split
         job.split("head")
+        assert job._cluster.find_unsplit() is None
         assert job.routing().groupings[0] == PartialGrouping("head", "none")
         for _ in range(4):
             send(job, source)
@@ -218,6 +257,77 @@ def test_keys_can_be_split_while_the_job_runs_and_that_outlives_a_restart(source
         assert last.routing().groupings[0] == PartialGrouping("all", "all")
     with run(source, CountByKey(), name="plain") as plain, pytest.raises(KeysCannotBeSplit, match=r"partial\(\.\.\.\)"):
         plain.split()
+
+
+class Slow(CountByKey):
+    """Takes a millisecond for every row that it combines."""
+
+    def combine(self, rows: pa.Table) -> pa.Table:
+        time.sleep(0.001 * rows.num_rows)
+        return super().combine(rows)
+
+
+def test_the_autoscaler_splits_a_key_that_overloads_its_node_and_says_why(source: TableSource) -> None:
+    with run(source, partial(Stage(Slow(), name="counts"), split="none")) as job:
+        job.autoscale("imbalance", ceiling=3, floor=3, window_seconds=2.0, cool_down_seconds=600.0)
+        batches, deadline = 0, time.monotonic() + 60
+        while job.routing().groupings[0] != PartialGrouping("head", "none"):
+            assert time.monotonic() < deadline, job.autoscaler
+            send(job, source, ["hot"] * 200)
+            batches += 1
+        assert job.state("hot") == 200 * batches
+        [decided] = [record for record in job.journal() if record["kind"] == "decided"]
+        assert "busier than the mean" in decided["reason"]
+        assert "partial-counts can split its heaviest keys" in decided["reason"]
+        assert (decided["nodes"], decided["target"], job.migration) == (3, 3, None)
+
+
+def test_a_job_with_a_partial_stage_begins_with_the_state_of_one_without(source: TableSource, tmp_path: Path) -> None:
+    store, secret = tmp_path.as_uri(), "a secret of these tests"
+    stage = Stage(CountByKey(), name="counts", grouping="table")
+    with run(source, stage, name="whole", store=store, tasks=8) as job:
+        send(job, source)
+    export_state("whole", tmp_path / "exported", store=store, secret=secret)
+    stages = partial(stage, split="none")
+    import_state(
+        tmp_path / "exported" / "stage-00",
+        name="parted",
+        store=store,
+        operator=stages,
+        key="word",
+        schema=SCHEMA,
+        stage="counts",
+        tasks=8,
+        secret=secret,
+    )
+    again = TableSource(LocalNetwork())
+    with run(again, stages, name="parted", store=store, tasks=8) as job:
+        job.split("head")
+        send(job, again)
+        assert (job.state("hot"), job.state("cold-3")) == (180, 2)
+
+
+def test_keys_are_split_from_the_command_line(source: TableSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    stages = partial(Stage(CountByKey(), name="counts"), split="none")
+    with (
+        run(source, stages, name="split") as job,
+        serve(job) as server,
+        announce(Connection(server.url, job.name, server.token)),
+    ):
+        said = CliRunner().invoke(main, ["split"])
+        assert (said.exit_code, job.routing().groupings[0]) == (0, PartialGrouping("head", "none")), said.output
+        assert "split from now on: head (a head key has all nodes" in said.output
+        said = CliRunner().invoke(main, ["split", "--keys", "all", "--stage", "counts", "--json"])
+        assert json.loads(said.output) == {"split": "all", "stage": "counts"}
+        assert job.routing().groupings[0] == PartialGrouping("all", "none")
+        for arguments, why in (
+            (["--stage", "letters"], "no stage 'letters'"),
+            (["--keys", "tail"], "'tail' is not one"),
+        ):
+            said = CliRunner().invoke(main, ["split", *arguments])
+            assert (said.exit_code != 0, why in said.output) == (True, True), said.output
+        assert job.routing().groupings[0] == PartialGrouping("all", "none")
 
 
 def test_nodes_learn_of_other_keys_to_split_with_the_next_step(source: TableSource) -> None:

@@ -39,7 +39,7 @@ def mean(sketches: CostSketches) -> float:
     sketches.measure()
     [costs] = sketches.report
     assert costs.stage == 1
-    sketch = costs.sketch()
+    sketch = costs.sketch
     return float(sketch.seconds[0].sum() / sketch.rows)
 
 
@@ -65,7 +65,7 @@ def test_a_window_with_few_rows_goes_on(sketches: CostSketches) -> None:
         sketches.clock.now = now  # type: ignore[attr-defined]
         sketches.add(1, times(1.0, rows=10, key=8))
     sketches.measure()
-    assert sketches.report[0].sketch().rows == 40
+    assert sketches.report[0].sketch.rows == 40
 
 
 def test_a_report_is_made_once_per_change(sketches: CostSketches) -> None:

@@ -201,7 +201,7 @@ def test_an_operator_whose_keys_cannot_be_split_is_refused_at_once(operator: Ope
     with pytest.raises(UnmergeableOperator, match=obstacle) as caught:
         partial(operator)
     assert caught.value.operator == type(operator).__name__
-    assert "give it a combine()" in str(caught.value)
+    assert "needs a combine()" in str(caught.value)
 
 
 class NeedsRows(CountByKey):
@@ -280,6 +280,8 @@ def test_other_bad_use_is_refused() -> None:
         Stage(CountByKey(), grouping="partial")
     with pytest.raises(InvalidJob, match="several tasks"):
         Stage(PartialOperator(CountByKey(), None))
+    with pytest.raises(InvalidJob, match=r"'partial-CountByKey' splits keys and has none. Give .* a key"):
+        build_runners(build_stages(partial(CountByKey()), ()), SCHEMA)
     first, second = partial(Stage(CountByKey(), "key"))
     refused: list[Any] = [[first], [second, first], [first, CountByKey()], [first, Stage(second.operator, "value")]]
     for stages in refused:
@@ -411,9 +413,10 @@ def test_upgraded_partials_keep_when_they_were_emitted_and_when_they_will_be() -
     state.value = second.operator.upgrade("1", state.value)
     held = second.lookup(state, "a")
     assert (held.flushed, held.partials["count"].to_pylist()) == (1, [1])
-    emitted = second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 2, 0, 20_000)).next
+    assert second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 2, 0, 19_999)).next is None
+    emitted = second.step(state, [second.combine(rows)], Moment(UnitId(0, 0), 3, 0, 20_000)).next
     assert emitted is not None
-    assert emitted.to_pylist() == [{"key": "a", "count": 1}]
+    assert emitted.to_pylist() == [{"key": "a", "count": 2}]
 
 
 def test_a_question_does_not_change_the_state() -> None:

@@ -97,6 +97,18 @@ def test_a_slow_node_gets_fewer_rows() -> None:
     assert count(place([FAST] * 50, Forecast(KNOWN.costs, slowness={"node-3": 2.0}))) == [20, 20, 10]
 
 
+def test_rows_that_take_no_time_at_all_are_spread_too() -> None:
+    nothing = replace(Forecast.from_sketches({"node-1": sketch_of(fast=0.0, slow=0.050)}), is_uniform=False)
+    assert count(place([FAST] * 30, nothing)) == [10, 10, 10]
+
+
+def test_a_slow_node_is_expected_to_take_longer_for_its_rows() -> None:
+    forecast = Forecast(KNOWN.costs, {"node-1": 2.0})
+    placer = ShufflePlacer(ShuffleGrouping("round-robin"), routing_of(2), 0, replace(forecast, mean_seconds=0.001))
+    placer.unit_numbers(np.full(10, FAST))
+    assert placer.seconds == pytest.approx({"node-1": 0.010, "node-2": 0.005})
+
+
 def test_a_backlog_is_ignored_while_rows_count_instead_of_seconds() -> None:
     assert count(place([FAST] * 9, Forecast(backlogs={"node-2": 0.5}))) == [3, 3, 3]
 
@@ -175,6 +187,7 @@ def test_declarations_name_the_scheduler() -> None:
     [
         ("shuffle", "fastest", "unknown scheduler 'fastest'. Use one of 'round-robin', 'posg', 'posg-batch'."),
         ("hash", "posg", "'hash' has no scheduler"),
+        ("shuffle:posg", "posg-batch", "'shuffle:posg' names its scheduler, but 'posg-batch' was given"),
     ],
 )
 def test_a_scheduler_that_does_not_fit_is_refused(grouping: str, scheduler: str, message: str) -> None:
