@@ -50,6 +50,7 @@ class StageKeys:
     remainder_work: Mapping[UnitId, float] = field(repr=False)
     remainder_bytes: Mapping[UnitId, float] = field(repr=False)
     variance: float = 0.0  # of all work, as if rows came independently of each other
+    is_table_reported: bool = True  # whether all keys of the table are in reports: not if they moved since
 
     @cached_property
     def total_work(self) -> float:
@@ -150,6 +151,7 @@ def collect_keys(nodes: Iterable[NodeView], routing: Routing, stage: int) -> Sta
         {unit: work for one in found for unit, work in one.remainder_work.items()},
         {unit: size for one in found for unit, size in one.remainder_bytes.items()},
         sum(one.variance for one in found),
+        len(np.unique(places)) == len(hashes),
     )
 
 
@@ -159,13 +161,14 @@ def compute_key_loads(
     """Return the load of every measured key of a stage, and that of the others by task and node.
 
     Raises `KeysNotMeasured`, with the `name` of the stage, if there is no key to plan with; before the owners of all
-    units have measured them, since a plan would take these nodes for idle; and while nodes report intervals before and
-    after keys moved: the work of those keys would be counted at both places, or at none.
+    units have measured them, since a plan would take these nodes for idle; while nodes report intervals before and
+    after keys moved: the work of those keys would be counted at both places, or at none; and while a key of the table
+    is in no report, since its state would seem to be empty.
     """
     reporting = list(nodes)
     keys = collect_keys(reporting, routing, stage)
     late = {routing.owners(unit)[0] for unit in keys.unmeasured} | _find_outdated(reporting)
-    if late or not len(keys.hashes):
+    if late or not len(keys.hashes) or not keys.is_table_reported:
         raise KeysNotMeasured(stage if name is None else name, sorted(late))
     owning = set(routing.assignment.owners)
     names = tuple(node for node in routing.assignment.nodes if node in owning)

@@ -77,7 +77,10 @@ def nodes_of(routing: Routing, keys: list[Key], intervals: Mapping[str, float]) 
     counted: dict[str, dict[UnitId, list[Key]]] = {
         node: {unit: [] for unit in routing.units_on(node, [STAGE])} for node in NODES
     }
-    for key in keys:
+    known, grouping = {key.hash for key in keys}, routing.groupings[STAGE]
+    assert isinstance(grouping, TableGrouping)
+    idle = [Key(hashed, 0, 0.0, 0) for hashed, _ in grouping.table if hashed not in known]
+    for key in (*keys, *idle):
         unit = routing.groupings.unit_of(key.hash, STAGE)
         counted[routing.owners(unit)[0]][unit].append(key)
     return [node_of(node, counted[node], intervals[node]) for node in NODES]
@@ -102,6 +105,7 @@ def test_work_and_state_of_keys_and_remainders_add_up(
     table: dict[int, int], keys: list[Key], intervals: dict[str, float]
 ) -> None:
     routing = routing_of(table)
+    keys = [key._replace(heavy=key.heavy or key.hash in table) for key in keys]  # as nodes report them
     found = collect_keys(nodes_of(routing, keys, intervals), routing, STAGE)
     work, remainder = defaultdict[int, float](float), defaultdict[int, float](float)
     for key in keys:
@@ -143,7 +147,8 @@ def test_every_key_is_where_the_routing_places_it_now_and_can_be_planned(
 ) -> None:
     routing = routing_of(table)
     before = routing_of({})  # by which it was counted
-    nodes = nodes_of(before, [Key(key_hash, 1, 1.0, 10) for key_hash in hashes], dict.fromkeys(NODES, 10.0))
+    measured = {*hashes, *table}
+    nodes = nodes_of(before, [Key(key_hash, 1, 1.0, 10) for key_hash in measured], dict.fromkeys(NODES, 10.0))
     found = compute_key_loads(nodes, routing, STAGE)
     owners = routing.assignment.owners
     for place, key_hash in enumerate(found.loads.hashes.tolist()):
@@ -256,6 +261,13 @@ def test_a_node_that_has_not_measured_its_units_is_not_taken_for_idle(lost: str)
     for silent in ([node for node in nodes if node.name != lost], [_without_a_unit(node, lost) for node in nodes]):
         with pytest.raises(KeysNotMeasured, match=f"by '{lost}' since nodes started or since keys or tasks moved"):
             compute_key_loads(silent, routing, STAGE)
+
+
+def test_a_key_that_has_joined_the_table_since_the_last_report_is_not_taken_for_empty() -> None:
+    nodes = nodes_of(routing_of({}), [Key(7, 10, 1.0, 1)], dict.fromkeys(NODES, 10.0))
+    assert compute_key_loads(nodes, routing_of({7: 3}), STAGE).loads.size.tolist() == [1.0]
+    with pytest.raises(KeysNotMeasured, match="keys or tasks moved"):
+        compute_key_loads(nodes, routing_of({7: 3, 8: 3}), STAGE)
 
 
 def _without_a_unit(node: NodeView, lost: str) -> NodeView:
