@@ -234,14 +234,14 @@ def _start_job(
     import elastic
     from elastic.spark.checks import check_name
     from elastic.spark.failures import explain_refusal
-    from elastic.spark.session import cluster_session, local_session
+    from elastic.spark.session import cluster_session, local_session, quiet_log
 
     check_name(name)
     with explain_refusal("start", "Check --master, --conf and --packages, and run `elastic doctor`."):
         spark = (
             local_session(nodes, conf=spark_options) if master is None else cluster_session(master, conf=spark_options)
         )
-    spark.sparkContext.setLogLevel("ERROR")
+    quiet_log(spark)
     with explain_refusal(
         "read the source", "Check --source and its --packages, --path, --option, --schema and --select."
     ):

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +13,7 @@ from elastic.errors import ExposedSecret
 
 # As safe on a local disk as Spark's default, and about 60 ms faster per batch.
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_STREAM_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 _SENDER_SLOTS = 4  # in addition to the nodes'
 _COMMON_CONF = {
     "spark.python.daemon.module": "elastic.spark.daemon",
@@ -45,6 +47,17 @@ def local_session(
 def cluster_session(master: str, *, conf: Mapping[str, str] | None = None, **options: str) -> SparkSession:
     """Return a Spark session at `master`; its executors need this package, and fork nodes from a preloaded daemon."""
     return _get_session(master, {**(conf or {}), **_to_conf_keys(options)})
+
+
+def quiet_log(spark: SparkSession) -> None:
+    """Let Spark log errors only, and none of streams: the engine says why one ends, and a stop is no error.
+
+    A stop refuses the batch that waits to be ingested, which Spark would log with the stacks of the JVM and of Python.
+    """
+    spark.sparkContext.setLogLevel("ERROR")
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark cannot set the level of one logger
+    log4j = jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel(_STREAM_LOGGER, log4j.Level.OFF)
 
 
 def _to_conf_keys(options: Mapping[str, str]) -> dict[str, str]:

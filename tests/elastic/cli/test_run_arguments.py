@@ -24,10 +24,7 @@ class RecordedReader:
 
     def __init__(self, calls: dict[str, Any]) -> None:
         self.calls = calls
-        self.sparkContext = self
         self.readStream = self
-
-    def setLogLevel(self, _: str) -> None: ...  # noqa: N802 - Spark's name
 
     def format(self, source: str) -> "RecordedReader":
         self.calls["source"] = source
@@ -52,6 +49,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return RecordedReader(calls)
 
     sessions.local_session = sessions.cluster_session = session  # type: ignore[attr-defined]
+    sessions.quiet_log = lambda _: None  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "elastic.spark.session", sessions)
 
     def run(frame: str, **arguments: Any) -> FakeRunningJob:
