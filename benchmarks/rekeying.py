@@ -27,6 +27,7 @@ from elastic.core import events
 from elastic.core.view import JobView
 from elastic.operators import Context, KeyedOperator, Stage, ValueState
 from elastic.operators.key_records import RecordBytes, measure_records
+from elastic.operators.key_sizes import sample_sizes
 from elastic.operators.stages import build_runners
 from elastic.routing import KeyTargets, hash_key
 
@@ -194,7 +195,8 @@ def main(repeat: int, megabytes: tuple[float, ...]) -> None:
         wait_for(lambda: job.batches()[1] >= 2 * SETTLE_BATCHES)
         samples = []
         stages = build_runners([Stage(Payload(), ("key",), grouping="table")], pa.schema([("key", pa.int64())]))
-        records = measure_records(stages[0])
+        values = {key: random.Random(key).randbytes(VALUE_BYTES) for key in range(16)}  # noqa: S311 - as states are
+        records = measure_records(stages[0]).with_part(sample_sizes(stages[0], values).part)
         for size in (megabytes[0], *megabytes):  # the first one warms up
             hashes = [hash_key(key) for key in chance.sample(range(KEYS), round(size * 1e6 / VALUE_BYTES))]
             turns = range(2 * repeat)

@@ -1,5 +1,6 @@
 """`elastic run`: run an operator from a module on a stream, with the API and the page."""
 
+import gc
 import inspect
 import json
 import signal
@@ -130,6 +131,7 @@ def command(
             with show_spinner(f"starting Spark and {options['nodes']} nodes", quiet=as_json):
                 job = stack.enter_context(_start_job(operators, name, store, keys, **options))
                 server = stack.enter_context(serve(job, host, port, api_token))
+                _freeze_garbage_collector()
             stack.enter_context(announce(Connection(server.url, name, server.token)))
             _report("running", as_json, name=name, url=server.url)
             outcome = _await_end(job, once)
@@ -140,6 +142,12 @@ def command(
     except (ElasticError, MigrationError, StorageError) as error:
         raise click.ClickException(str(error)) from error
     _report(outcome, as_json, name=name)
+
+
+def _freeze_garbage_collector() -> None:
+    """Leave out of later collections what the process has loaded: they take 0.09 s, and batches wait meanwhile."""
+    gc.collect()
+    gc.freeze()
 
 
 def _await_end(job: Any, once: bool) -> str:

@@ -40,9 +40,6 @@ class Combiner:
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Combine rows; raises `CombineFailed` or `InvalidOutput`, since rows cannot be quarantined at the sender."""
-        if self.operator.input_schema is not None:
-            # Else the columns of a combined table would depend on whether the operator found anything to combine.
-            rows = match_nullability(rows, self.operator.input_schema)
         try:
             combined = getattr(self.operator, self.method)(rows)
         except MemoryError:
@@ -57,4 +54,5 @@ class Combiner:
             if column not in combined.schema.names or combined.schema.field(column).type != rows.field(column).type:
                 kind = "key" if column in self.operator.key else "cost key"
                 raise InvalidOutput(self.name, f"{self.method} did not keep the {kind} column {column!r} and its type")
-        return combined
+        # Whether columns may be null must not depend on whether the operator found anything to combine.
+        return match_nullability(combined, pa.schema([field.with_nullable(True) for field in combined.schema]))

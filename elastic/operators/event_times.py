@@ -5,8 +5,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types as kinds
 
+from elastic.errors import InvalidEventTime, UnknownColumn
+
 _PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _MS_PER_SECOND = 1_000
+
+
+def check_event_time(schema: pa.Schema, column: str) -> None:
+    """Raise `UnknownColumn` or `InvalidEventTime` unless a schema has event times in a column."""
+    if column not in schema.names:
+        raise UnknownColumn(column, schema.names)
+    kind = schema.field(column).type
+    if not (kinds.is_timestamp(kind) or kinds.is_date(kind) or kinds.is_integer(kind)):
+        raise InvalidEventTime(column, kind)
 
 
 def to_milliseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array:

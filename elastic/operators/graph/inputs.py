@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from elastic.durations import parse_duration_ms
 from elastic.errors import InvalidJob, InvalidSetting, UnknownColumn
+from elastic.operators.event_times import check_event_time
 from elastic.operators.schemas import SchemaLike, to_schema
 
 DEFAULT_INPUT = "input"  # the name of the only input of a job that names none
@@ -79,10 +80,9 @@ class Input:
         return named
 
     def bind(self, rows: pa.Schema) -> "InputSpec":
-        """Return what the job knows of this input, whose rows have this schema; raises `UnknownColumn`."""
+        """Return what the job knows of this input, whose rows have this schema; raises what `InputSpec` raises."""
         schema = self.select(rows.empty_table()).schema if self.columns else rows
-        needed = (*self.key, *([self.event_time] if self.event_time is not None else []))
-        for column in needed:
+        for column in self.key:
             if column not in schema.names:
                 raise UnknownColumn(column, schema.names)
         return InputSpec(self.name, schema, self.key, self.event_time, self.watermark_delay_ms, self.idle_after_ms)
@@ -99,7 +99,10 @@ class Input:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """An input without its rows: their schema, and how its watermark follows from them."""
+    """An input without its rows: their schema, and how its watermark follows from them.
+
+    Raises `UnknownColumn` or `InvalidEventTime` if the schema has no event times in that column.
+    """
 
     name: str
     schema: pa.Schema
@@ -107,6 +110,10 @@ class InputSpec:
     event_time: str | None = None
     watermark_delay_ms: int = 0
     idle_after_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.event_time is not None:
+            check_event_time(self.schema, self.event_time)
 
 
 def choose_key(inputs: Sequence[Input], key: str | Sequence[str]) -> str | Sequence[str]:

@@ -212,11 +212,17 @@ class ProcessorHandle(StatefulProcessorHandle):
             raise InvalidProcessor(
                 self._processor, f'state {name!r} has a time to live. Set time_mode="ProcessingTime", which it needs'
             )
-        if ttl_ms < 0:
+        try:
+            milliseconds = index(ttl_ms)
+        except TypeError:
+            given = f"{type(ttl_ms).__name__} {ttl_ms!r}"
+            why = f"the time to live of state {name!r} is a number of milliseconds, got {given}. Give an integer"
+            raise InvalidProcessor(self._processor, why) from None
+        if milliseconds < 0:
             raise InvalidProcessor(
-                self._processor, f"the time to live of state {name!r} is {ttl_ms} ms. Give a positive one"
+                self._processor, f"the time to live of state {name!r} is {milliseconds} ms. Give a positive one"
             )
-        return int(ttl_ms)
+        return milliseconds
 
     def _adopt(self, tag: str, cell: Cell, cells: list[Cell | None]) -> None:
         """Take a cell that was written under a declaration which the processor does not make now."""

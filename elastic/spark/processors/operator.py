@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, TimerValues
 from pyspark.sql.types import StructType
 
-from elastic.errors import ElasticError, InvalidProcessor, UnknownColumn, UnserializableOperator
+from elastic.errors import ElasticError, InvalidProcessor, UnserializableOperator
 from elastic.operators.context import Context
-from elastic.operators.event_times import mask_until
+from elastic.operators.event_times import check_event_time, mask_until
 from elastic.operators.keyed import KeyCalls, KeyedOperator, ValueState
 from elastic.operators.keys import to_arrow_value, to_key
 from elastic.operators.outputs import RowList
@@ -103,8 +103,8 @@ class ProcessorOperator(KeyedOperator):
 
     def bind(self, key: tuple[str, ...], input_schema: pa.Schema) -> Self:
         bound = super().bind(key, input_schema)
-        if self._event_time is not None and self._event_time not in input_schema.names:
-            raise UnknownColumn(self._event_time, input_schema.names)
+        if self._event_time is not None:
+            check_event_time(input_schema, self._event_time)
         bound._prepare(has_initial=INITIAL in input_schema.names)  # noqa: SLF001 - its own
         return bound
 

@@ -23,6 +23,7 @@ class FakeRunningJob(PaperJob):
 
     end: BaseException | None = None
     stopped = False
+    frozen = False  # whether the garbage collector leaves out what was loaded until the job ran
 
     def __enter__(self) -> Self:
         return self
@@ -31,6 +32,7 @@ class FakeRunningJob(PaperJob):
         self.stopped = True
 
     def await_termination(self, _: float) -> bool:
+        assert self.frozen
         if self.end is not None:
             raise self.end
         return True
@@ -42,6 +44,7 @@ class FakeRunningJob(PaperJob):
 def job(monkeypatch: pytest.MonkeyPatch) -> FakeRunningJob:
     running = FakeRunningJob()
     monkeypatch.setattr(run, "_start_job", lambda *_, **__: running)
+    monkeypatch.setattr("gc.freeze", lambda: setattr(running, "frozen", True))  # not that of the test run
     return running
 
 

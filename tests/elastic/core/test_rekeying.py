@@ -413,6 +413,20 @@ def test_a_story_keeps_its_newest_lines() -> None:
     assert (len(story), story[0], story[-1]) == (1_000, "500", "1499")
 
 
+def test_a_portion_waits_for_the_nodes_of_units_that_have_not_taken_it() -> None:
+    world = World(stages=1)
+    routing = world.routing.with_assignment(Assignment.even(TASKS, nodes=("node-1", "node-2")), 0)
+    world.coordinator.placement.commit(routing)
+    world.coordinator.placement.reset()
+    world.request(TO_OTHER)
+    world.log(0)
+    assert world.rekeying().awaited == ("node-1", "node-2")
+    mine = tuple(unit for unit in world.units if world.coordinator.placement.owner(unit) == "node-1")
+    for round_ in range(2):
+        world.hear(StepApplied(*world.node, Position(Batch(0), round_), mine, None, ()))
+    assert world.rekeying().awaited == ("node-2",)
+
+
 def test_nodes_that_a_portion_waits_for_are_in_order() -> None:
     rekeyings = Rekeyings()
     rekeyings.begin(events.RekeyRequested("r1", (TO_OTHER,), (1.0,)))

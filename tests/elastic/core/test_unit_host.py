@@ -10,7 +10,7 @@ from elastic.core.steps import Position, Step
 from elastic.core.unit_host import StepResult, UnitHost
 from elastic.errors import StateUnavailable
 from elastic.operators import Stage
-from elastic.routing import Routing
+from elastic.routing import Routing, TableGrouping
 from migration import Assignment
 from storage.state import BatchTime, StateRef
 from tests.elastic.node.context import ROWS, describe
@@ -107,6 +107,19 @@ def test_the_output_of_a_step_is_grouped_as_when_the_step_was_named() -> None:
     host.add_step(ApplyStep(Epoch(2), step_of(3)))
     found = [host.take(ready, {}).routing for _ in range(4) for ready in host.ready_steps()]
     assert found == [before, before, after, after]
+
+
+def test_groupings_hold_from_the_step_on_that_they_come_with() -> None:
+    host, before = new_host(), Routing.by_hash(Assignment.even(4, 1), 1)
+    install(host, empty_handle(1))
+    host.add_step(ApplyStep(Epoch(1), step_of(0), before))
+    host.add_step(ApplyStep(Epoch(2), step_of(1), before.with_groupings((TableGrouping(),), 2)))
+    epochs = []
+    for _ in range(2):
+        [ready] = host.ready_steps()
+        host.take(ready, {})
+        epochs.append(host.groupings_epoch)
+    assert epochs == [0, 2]
 
 
 def test_output_that_was_reported_before_is_dropped_and_counted_as_replayed() -> None:

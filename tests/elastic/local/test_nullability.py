@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -20,8 +21,11 @@ from elastic.operators import (
     window,
 )
 from elastic.operators import functions as F  # noqa: N812 - as users of Spark name it
+from elastic.operators.columns import RowStore
+from elastic.operators.combiner import Combiner
 from elastic.operators.library import _SAMPLE_ROWS
-from elastic.operators.rows import concat_rows, match_nullability
+from elastic.operators.rows import concat_rows, fill_new_columns, match_nullability
+from elastic.operators.stage_runner import _table
 from storage import Secret
 
 MAYBE = pa.schema([("word", pa.string()), ("n", pa.int64()), ("input", pa.string())])
@@ -73,8 +77,9 @@ def test_a_restart_may_change_whether_columns_may_be_null(
     options: dict[str, Any] = {"store": tmp_path.as_uri(), "secret": Secret.of(b"a secret of this test, 32 bytes.")}
     first = [rows(FREQUENT, before), rows(UNIQUE, before)]
     emitted(first, operator(), before, **options)
-    second = [*first, rows(FREQUENT, after), rows(UNIQUE, after)]
-    unchanged = emitted([rows(one, MAYBE) for one in (FREQUENT, UNIQUE, FREQUENT, UNIQUE)], operator(), MAYBE)
+    both = [*UNIQUE, *FREQUENT]
+    second = [*first, rows(FREQUENT, after), rows(both, after)]
+    unchanged = emitted([rows(one, MAYBE) for one in (FREQUENT, UNIQUE, FREQUENT, both)], operator(), MAYBE)
     assert emitted(second, operator(), after, **options) == unchanged
 
 
@@ -89,11 +94,37 @@ def test_frequent_and_unique_words_are_counted_in_one_batch() -> None:
         assert (job.state("a"), job.state(unique[-1])) == (500, 1)
 
 
+@pytest.mark.parametrize("bound", [MAYBE, NEVER], ids=["maybe", "never"])
+def test_combined_rows_have_the_same_columns_whether_keys_repeat_or_not(bound: pa.Schema) -> None:
+    combine = Combiner(CountByKey().bind(("word",), bound), "count")
+    unique = [f"word {number}" for number in range(_SAMPLE_ROWS + 1_000)]
+    first, *others = [combine(rows(words, schema)).schema for words in (FREQUENT, unique) for schema in (MAYBE, NEVER)]
+    assert others == [first] * 3
+
+
+def test_rows_that_were_logged_have_the_columns_of_the_operator() -> None:
+    assert fill_new_columns(rows(FREQUENT, NEVER), MAYBE).schema == MAYBE
+    assert fill_new_columns(rows(FREQUENT, MAYBE), NEVER).schema == NEVER
+
+
 def test_rows_that_an_earlier_release_logged_are_joined() -> None:
     joined = concat_rows([rows(FREQUENT, NEVER), rows(UNIQUE, MAYBE), rows(UNIQUE, NEVER)])
     assert joined.schema == MAYBE
     assert joined["word"].to_pylist() == [*FREQUENT, *UNIQUE, *UNIQUE]
     assert concat_rows([rows(FREQUENT, NEVER)] * 2).schema == NEVER
+
+
+def test_slices_of_a_unit_are_joined_though_columns_of_some_may_be_null() -> None:
+    assert _table([rows(FREQUENT, NEVER), rows(UNIQUE, MAYBE).to_batches()[0]]).num_rows == 2_000
+
+
+@pytest.mark.parametrize("few", [1_000, 10])
+def test_stored_rows_and_new_ones_are_kept_together(few: int) -> None:
+    store = RowStore(NEVER)
+    store.append(rows(UNIQUE, NEVER), np.zeros(1_000, np.int64))
+    store.append(rows(FREQUENT[:few], MAYBE), np.ones(few, np.int64))
+    assert store.take(np.array([0, 1_000]))["word"].to_pylist() == ["word 0", "a"]
+    assert store.to_table().num_rows == 1_000 + few
 
 
 def test_columns_that_a_schema_does_not_have_stay_as_they_are() -> None:

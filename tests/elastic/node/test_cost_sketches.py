@@ -59,6 +59,14 @@ def test_a_report_follows_a_change_after_two_windows(sketches: CostSketches) -> 
     assert mean(sketches) == pytest.approx(3.0)
 
 
+def test_all_rows_of_a_window_count_however_many_there_are(sketches: CostSketches) -> None:
+    for now in (0.0, 3.0, 6.0, 9.9):
+        sketches.clock.now = now  # type: ignore[attr-defined]
+        sketches.add(1, times(1.0))
+    sketches.measure()
+    assert sketches.report[0].sketch.rows == 8_000
+
+
 def test_a_window_with_few_rows_goes_on(sketches: CostSketches) -> None:
     sketches.add(1, times(1.0, rows=10))
     for now in (10.0, 20.0, 30.0):

@@ -7,8 +7,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from elastic import local_run
+from elastic.errors import InvalidEventTime, UnknownColumn
+from elastic.operators import CountByKey
 from elastic.operators.graph import InputSpec, StageClock, Watermarks
 from elastic.operators.graph.clocks import ClockedStage, Way, derive_clocks
+from elastic.operators.schemas import to_schema
+from elastic.operators.testing import OperatorTester
 from storage.state import BatchTime, InputTime
 
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.int64())])
@@ -17,6 +22,22 @@ LAGGING = (StageClock((Way(0, 2, 0),), (Way(0, 2, 0),)),)
 
 def spec(name: str, delay_ms: int = 0, idle_after_ms: int | None = None, event_time: str | None = "ts") -> InputSpec:
     return InputSpec(name, SCHEMA, (), event_time, delay_ms, idle_after_ms)
+
+
+@pytest.mark.parametrize("kind", ["long", "int", "date", "timestamp", "timestamp_ntz"])
+def test_event_times_are_times_or_milliseconds(kind: str) -> None:
+    InputSpec("a", to_schema(f"key long, at {kind}"), (), "at")
+
+
+@pytest.mark.parametrize("kind", ["string", "double", "boolean", "array<long>"])
+def test_columns_of_other_types_are_refused_as_event_times_before_anything_starts(kind: str) -> None:
+    schema = to_schema(f"key long, at {kind}")
+    with pytest.raises(InvalidEventTime, match="'at' of type"):
+        OperatorTester(CountByKey(), key="key", schema=schema, watermark=("at", 0)).run([])
+    with pytest.raises(InvalidEventTime, match="'at' of type"):
+        local_run([], key="key", operator=CountByKey(), schema=schema, event_time="at")
+    with pytest.raises(UnknownColumn, match="'then'"):
+        local_run([], key="key", operator=CountByKey(), schema=schema, event_time="then")
 
 
 def advance(marks: Watermarks, *batches: tuple[int, Any]) -> list[BatchTime]:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -66,6 +66,12 @@ def test_a_time_to_live_is_positive() -> None:
         declaring(lambda handle: handle.getValueState("s", "n int", -1), time_mode="ProcessingTime")
 
 
+@pytest.mark.parametrize("ttl", ["1 hour", 1.5, timedelta(hours=1)])
+def test_a_time_to_live_is_a_number_of_milliseconds(ttl: Any) -> None:
+    with pytest.raises(InvalidProcessor, match=f"is a number of milliseconds, got {type(ttl).__name__}"):
+        declaring(lambda handle: handle.getValueState("s", "n int", ttl), time_mode="ProcessingTime")
+
+
 @pytest.mark.parametrize("mode", ["Complete", "retract", "", None])
 def test_output_modes_are_append_and_update(mode: Any) -> None:
     with pytest.raises(InvalidProcessor, match='Use "Append" or "Update"'):
@@ -85,6 +91,8 @@ def test_event_time_needs_its_column() -> None:
         ProcessorOperator(CountAbove(), OUT, time_mode="EventTime")
     with pytest.raises(UnknownColumn, match="'at'"):
         World("nothing", CountAbove(), OUT, time_mode="EventTime", event_time="at").run(readings(("0", 1)))
+    with pytest.raises(InvalidEventTime, match="'id' of type string"):
+        World("nothing", CountAbove(), OUT, time_mode="EventTime", event_time="id").run(readings(("0", 1)))
 
 
 @pytest.mark.parametrize("processor", [CountAbove, "CountAbove", None])
