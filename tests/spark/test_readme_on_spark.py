@@ -102,7 +102,7 @@ def test_the_python_examples_can_be_typed_into_a_repl(place: Path) -> None:
     assert re.search(r"^2 4$", output, re.MULTILINE)
     assert re.search(r"^\|\s*hello\|\s+2\|", output, re.MULTILINE)
     assert re.search(r"^SparkJob\('words', stopped, nodes=6, batch=0, rows=4\)$", output, re.MULTILINE)
-    assert re.search(r"^Migration\(4 -> 6 nodes, done, .*\)$", output, re.MULTILINE)
+    assert re.search(r"^TaskMigration\(4 -> 6 nodes, done, .*\)$", output, re.MULTILINE)
     assert re.search(r"^JobStatus\('words', stopped, .*\)$", output, re.MULTILINE)
 
     output, errors = repl(example, place)  # a second run resumes

@@ -55,7 +55,7 @@ def test_a_state_is_declared_once() -> None:
 @pytest.mark.parametrize("kind", ["Value", "List", "Map"])
 def test_a_time_to_live_needs_processing_time(time_mode: str, kind: str) -> None:
     schemas = ["n int"] * (2 if kind == "Map" else 1)
-    with pytest.raises(InvalidProcessor, match='needs time_mode="ProcessingTime"'):
+    with pytest.raises(InvalidProcessor, match='Set time_mode="ProcessingTime"'):
         declaring(
             lambda handle: getattr(handle, f"get{kind}State")("s", *schemas, 1_000), time_mode=time_mode, event_time="t"
         )
