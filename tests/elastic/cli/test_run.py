@@ -23,7 +23,8 @@ class FakeRunningJob(PaperJob):
 
     end: BaseException | None = None
     stopped = False
-    frozen = False  # whether the garbage collector leaves out what was loaded until the job ran
+    freezes = 0  # calls of `gc.freeze`
+    freezes_before_end = 0
 
     def __enter__(self) -> Self:
         return self
@@ -32,7 +33,7 @@ class FakeRunningJob(PaperJob):
         self.stopped = True
 
     def await_termination(self, _: float) -> bool:
-        assert self.frozen
+        self.freezes_before_end = self.freezes
         if self.end is not None:
             raise self.end
         return True
@@ -40,11 +41,16 @@ class FakeRunningJob(PaperJob):
     def process_all_available(self) -> None: ...
 
 
+@pytest.fixture(autouse=True)
+def _no_freeze(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the garbage collector of the test run as it is."""
+    monkeypatch.setattr("gc.freeze", lambda: None)
+
+
 @pytest.fixture
 def job(monkeypatch: pytest.MonkeyPatch) -> FakeRunningJob:
     running = FakeRunningJob()
     monkeypatch.setattr(run, "_start_job", lambda *_, **__: running)
-    monkeypatch.setattr("gc.freeze", lambda: setattr(running, "frozen", True))  # not that of the test run
     return running
 
 
@@ -62,6 +68,14 @@ def events(done: Result) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("end", "options", "event"), [(KeyboardInterrupt(), [], "stopped"), (None, [], "ended"), (None, ["--once"], "done")]
 )
+def test_garbage_collections_leave_out_what_was_loaded_before_the_job_runs(
+    job: FakeRunningJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gc.freeze", lambda: setattr(job, "freezes", job.freezes + 1))
+    assert invoke().exit_code == 0
+    assert job.freezes_before_end == 1
+
+
 def test_json_is_one_line_when_the_job_is_running_and_one_when_it_has_ended(
     job: FakeRunningJob, end: BaseException | None, options: list[str], event: str
 ) -> None:

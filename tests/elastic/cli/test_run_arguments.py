@@ -57,6 +57,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return FakeRunningJob()
 
     monkeypatch.setattr(elastic, "run", run)
+    monkeypatch.setattr("gc.freeze", lambda: None)  # not in the process of the tests
     return calls
 
 

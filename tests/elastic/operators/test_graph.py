@@ -62,7 +62,7 @@ def test_a_stage_without_names_reads_the_one_before_it() -> None:
     [
         ([keep("a", inputs=["person"])], UnknownSource, r"'a' reads 'person'.*Did you mean 'persons'"),
         ([keep("a", inputs=["a", *NAMES])], CyclicGraph, r"a -> a"),
-        ([keep("a", inputs=["b", *NAMES]), keep("b", inputs=["a"])], CyclicGraph, r"circle: [ab] -> [ab] -> [ab]"),
+        ([keep("a", inputs=["b", *NAMES]), keep("b", inputs=["a"])], CyclicGraph, r"cycle: [ab] -> [ab] -> [ab]"),
         ([keep("a", inputs=["persons"])], UnreadInput, r"no stage reads input 'auctions'"),
         ([keep("persons", inputs=NAMES)], InvalidJob, r"a stage and an input are named 'persons'"),
     ],
