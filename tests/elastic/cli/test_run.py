@@ -65,9 +65,6 @@ def events(done: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("end", "options", "event"), [(KeyboardInterrupt(), [], "stopped"), (None, [], "ended"), (None, ["--once"], "done")]
-)
 def test_garbage_collections_leave_out_what_was_loaded_before_the_job_runs(
     job: FakeRunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +73,9 @@ def test_garbage_collections_leave_out_what_was_loaded_before_the_job_runs(
     assert job.freezes_before_end == 1
 
 
+@pytest.mark.parametrize(
+    ("end", "options", "event"), [(KeyboardInterrupt(), [], "stopped"), (None, [], "ended"), (None, ["--once"], "done")]
+)
 def test_json_is_one_line_when_the_job_is_running_and_one_when_it_has_ended(
     job: FakeRunningJob, end: BaseException | None, options: list[str], event: str
 ) -> None:
