@@ -56,6 +56,18 @@ def test_the_page_shows_every_task_node_figure_and_batch(page: Page, job: PaperJ
     assert page.text("migration").startswith("No migration yet")
 
 
+def test_nodes_tell_how_many_units_they_follow_and_how_far_behind(page: Page, job: PaperJob) -> None:
+    def cells() -> list[str]:
+        found = page.browser.find_elements(By.CSS_SELECTOR, "#nodes .value.standbys")
+        return [cell.text for cell in found if cell.is_displayed()]
+
+    assert cells() == []
+    job.lag = 0
+    page.until("standbys", lambda: cells() == ["4"] * 4)
+    job.lag = 2
+    page.until("their lag", lambda: cells() == ["4, 2 behind"] * 4)
+
+
 def test_the_graph_of_the_job_is_drawn(page: Page) -> None:
     drawn = page.until("the graph", lambda: page.run("return document.querySelectorAll('#graph .graph-node').length"))
     assert drawn == 2

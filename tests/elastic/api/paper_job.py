@@ -48,6 +48,7 @@ class PaperJob:
         self.state = "running"
         self.losses = 0
         self.step: StepStatus | None = None  # the current step of every node
+        self.lag: int | None = None  # of the standbys of all nodes; None without any
         self.sink_error: str | None = None
         self.problems: list[str] = []
         self.autoscaler: Autoscaler | None = None
@@ -150,7 +151,17 @@ class PaperJob:
     def _node(self, name: str, owned: Ownership) -> NodeStatus:
         units = tuple(UnitStatus(0, task, 10, 0.1, 1000) for task in owned.tasks_of(name))
         return NodeStatus(
-            name, True, "127.0.0.1:1", 1, loading=0, pending_steps=0, staged_bytes=0, units=units, step=self.step
+            name,
+            True,
+            "127.0.0.1:1",
+            1,
+            loading=0,
+            pending_steps=0,
+            staged_bytes=0,
+            units=units,
+            step=self.step,
+            standbys=units if self.lag is not None else (),
+            lag=self.lag or 0,
         )
 
     def _request(self, nodes: int | None, add: int | None, remove: Sequence[str], how: dict[str, Any]) -> ScaleRequest:
