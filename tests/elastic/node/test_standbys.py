@@ -277,14 +277,18 @@ def test_standbys_whose_states_arrived_together_take_their_first_step_together(
     wait_until(lambda: node.followed() == 0)
 
 
+def save_first_state(node: Follower) -> UnitHandle:
+    """Save a state of the first unit that the node follows, once it has caught up; return what installs the unit."""
+    node.driver.wait_for(StandbysCaughtUp)
+    saved = manager_of(node).save(FOLLOWED[0], [5], batch=0, lease=LEASE)
+    return UnitHandle(saved.unit, saved, Batch(0), end_of(Batch(0)))
+
+
 def test_a_standby_that_takes_over_while_its_state_waits_to_be_decoded_is_reported_once(
     node: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state that it followed from is right for the owner, too, and is loaded again with urgency."""
-    node.driver.wait_for(StandbysCaughtUp)
-    saved = manager_of(node).save(FOLLOWED[0], [5], batch=0, lease=LEASE)
-    handle = UnitHandle(saved.unit, saved, Batch(0), end_of(Batch(0)))
-    installations = node.process._installations
+    handle, installations = save_first_state(node), node.process._installations
     with monkeypatch.context() as patch:
         patch.setattr(installations, "_set_next_state", lambda: False)
         node.send_units(handle._replace(standby=True))
@@ -300,10 +304,7 @@ def test_a_standby_that_takes_over_while_its_state_waits_to_be_decoded_is_report
 def test_a_standby_that_takes_over_may_get_the_state_that_waits_to_be_decoded_first(
     node: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node.driver.wait_for(StandbysCaughtUp)
-    saved = manager_of(node).save(FOLLOWED[0], [5], batch=0, lease=LEASE)
-    handle = UnitHandle(saved.unit, saved, Batch(0), end_of(Batch(0)))
-    installations = node.process._installations
+    handle, installations = save_first_state(node), node.process._installations
     with monkeypatch.context() as patch:
         patch.setattr(installations, "_set_next_state", lambda: False)
         node.send_units(handle._replace(standby=True))
